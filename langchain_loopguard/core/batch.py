@@ -1,0 +1,144 @@
+"""What does one batch of tool calls amount to, before and after it ran?
+
+A `Batch` holds what the rules need to know of the calls, an `Outcome` what their answers say;
+both are worked out once and handed to every rule. A rule may look at arguments and answers
+through them and must keep nothing but hashes, counts and tool names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_128_hexdigest
+
+from langchain_loopguard.core.detector import BatchRecord
+from langchain_loopguard.core.progress import News
+from langchain_loopguard.core.signature import join_signatures, sign_canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_loopguard.core.answers import Answer
+    from langchain_loopguard.core.calls import ToolCall
+    from langchain_loopguard.core.tools import ToolTraits
+
+_UNDECIDED = News.UNDECIDED
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+_LONGEST_KEY = 120
+"""Characters; a signature is a tool's name and 17 more. A batch can hold thousands of calls,
+and what the rules keep must stay small."""
+
+
+class Batch(BatchRecord):
+    """One batch, counted and about to run.
+
+    Attributes:
+        number: The batch's number, counted from 1 over the guard's life; 0 when it was not
+            counted.
+        calls: The calls as they came.
+        ids: The calls' ids, `None` for a call without one.
+        names: The calls' tool names.
+        canonical: The calls' arguments in canonical form.
+        keys: A 64-bit hash of each call, seeded by the tool's name: what the rules keep of a
+            call. Empty when no rule reads it.
+        traits: What kind of tool each call is for. Empty when no rule reads it.
+        digest: One such hash for the batch, whatever the order of its calls.
+        ran_before: Whether every call of it ran before in this user turn.
+    """
+
+    __slots__ = (
+        "_signature",
+        "_signatures",
+        "calls",
+        "canonical",
+        "digest",
+        "ids",
+        "keys",
+        "names",
+        "number",
+        "ran_before",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        calls: Sequence[ToolCall],
+        ids: list[str | None],
+        names: list[str],
+        canonical: list[bytes],
+        keys: list[int],
+        traits: list[ToolTraits],
+    ) -> None:
+        """Keep the parts as given; signatures are worked out when asked for."""
+        self.used = False
+        self.number = number
+        self.calls = calls
+        self.ids = ids
+        self.names = names
+        self.canonical = canonical
+        self.keys = keys
+        self.traits = traits
+        self.digest = keys[0] if len(keys) == 1 else sum(keys) & _MASK
+        self.ran_before = False
+        self._signature: str | None = None
+        self._signatures: list[str] | None = None
+
+    @property
+    def signatures(self) -> list[str]:
+        """The calls' signatures."""
+        if self._signatures is None:
+            self._signatures = [
+                sign_canonical(name, canonical)
+                for name, canonical in zip(self.names, self.canonical, strict=True)
+            ]
+        return self._signatures
+
+    @property
+    def signature(self) -> str:  # type: ignore[override]
+        """The batch's signature, `""` for a batch without calls."""
+        if self._signature is None:
+            self._signature = join_signatures(self.signatures)
+        return self._signature
+
+    @property
+    def key(self) -> str:
+        """The signature, or a hash of it when it is long: what a rule keeps of a batch."""
+        if len(self.signature) <= _LONGEST_KEY:
+            return self.signature
+        digest = xxh3_128_hexdigest(self.signature.encode("utf-8", "backslashreplace"))
+        return f"{len(self.names)} calls:{digest}"
+
+
+class Outcome:
+    """What came back for a batch.
+
+    Attributes:
+        results: The calls' answers in the order of the calls, `None` for an unknown one.
+        digest: A 64-bit hash of every call with its own answer, whatever their order, `None` when
+            an answer is missing.
+        news: Whether the answers said anything new.
+        worked: Whether something happened that makes it worth asking an old question again.
+        changed: Whether a call succeeded for the first time that is not known to only look.
+        clock_only: Whether all that was new was a clock, in the answer of a call that only reads.
+    """
+
+    __slots__ = ("_batch", "changed", "clock_only", "digest", "news", "results", "worked")
+
+    def __init__(self, batch: Batch, results: list[Answer | None]) -> None:
+        """Keep the parts as given."""
+        self._batch = batch
+        self.results = results
+        # A sum, so that the order of the calls does not matter; not a plain one, so that two
+        # calls with each other's answers differ.
+        digest = 0
+        for key, answer in zip(batch.keys, results, strict=True):
+            if answer is None:
+                self.digest: int | None = None
+                break
+            digest += (key ^ answer.digest) * (key | 1)
+        else:
+            self.digest = digest & _MASK
+        self.news = _UNDECIDED
+        self.worked = self.changed = self.clock_only = False

@@ -1,0 +1,342 @@
+"""May this batch run, and what did its answers reveal?
+
+The guard runs a policy's rules over one conversation and turns their findings into one
+decision. It is a state machine without I/O, clock, logging or globals: whoever calls it says
+what happened, in order.
+
+Rules of this file:
+
+- A rule finds; the guard only picks the strongest finding and counts refusals.
+- A record is used once. A second use, or a record of a refused batch, changes nothing.
+- An empty batch is never counted and breaks nothing.
+- The state is JSON, versioned and of bounded size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh3_64_intdigest
+
+from langchain_loopguard.core.answers import match_results
+from langchain_loopguard.core.batch import Batch, Outcome
+from langchain_loopguard.core.calls import call_arguments, read_call
+from langchain_loopguard.core.canonical import canonical_arguments
+from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.errors import GuardStateError
+from langchain_loopguard.core.ledger import Ledger, LedgerReading
+from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.core.probation import Probation
+from langchain_loopguard.core.progress import Progress
+from langchain_loopguard.core.stagnation import StagnationDetector, stagnation_finding
+from langchain_loopguard.core.tools import ToolTraits, declared_traits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_loopguard.core.calls import ToolCall
+    from langchain_loopguard.core.detector import BatchRecord
+    from langchain_loopguard.core.rules import Rule
+
+STATE_VERSION = 1
+"""The version `to_state` writes; a state of another version is not read."""
+
+_ALLOW = Action.ALLOW
+
+_MAX_TOOLS = 1024
+"""Tool names whose traits are kept at hand; a model may invent names without end."""
+
+_MAX_REFUSED_LOOPS = 16
+"""Refused loops remembered in one user turn. A run ends after a few refusals of one loop, so
+more than a handful at once has not been seen; the bound keeps the state small."""
+
+
+class LoopGuard:
+    """Watches the tool calls of one conversation for loops.
+
+    Not safe for use by several threads at once; the adapters hold one guard a conversation.
+    """
+
+    def __init__(self, policy: LoopGuardPolicy | None = None) -> None:
+        """Start with empty counters.
+
+        Args:
+            policy: The rules and their numbers; `None` is `LoopGuardPolicy()`.
+        """
+        self.policy = LoopGuardPolicy() if policy is None else policy
+        self._rules: list[tuple[str, Rule]] = [
+            (config.rule, config.build()) for config in self.policy.rules
+        ]
+        self._progress: Progress | None = None
+        self._probation: Probation | None = None
+        if any(config.needs_progress for config in self.policy.rules):
+            self._progress = Progress()
+            self._probation = Probation() if self.policy.probation else None
+        self._checks = [rule.check for _, rule in self._rules]
+        self._counting_checks = [
+            rule.check
+            for config, (_, rule) in zip(self.policy.rules, self._rules, strict=True)
+            if config.counts_in_check
+        ]
+        self._records = [rule.record for _, rule in self._rules]
+        self._asked = False
+        self._ledger = Ledger()
+        self._stagnation: StagnationDetector | None = None
+        if self.policy.stagnation is not None:
+            self._stagnation = StagnationDetector(self.policy.stagnation)
+        self._declared: dict[str, ToolTraits] = {}
+        self._tools: dict[str, tuple[ToolTraits, int]] = {}
+        self._batches = 0
+        self._refused: dict[str, int] = {}
+
+    def check(self, calls: Sequence[ToolCall]) -> Decision:
+        """Count a batch that is about to run and say what is to happen with it.
+
+        Args:
+            calls: The tool calls of one AI message: `{"name", "args", "id"}`. Odd values never
+                raise.
+
+        Returns:
+            The decision. Its `record` goes to `record_results` once the answers are known.
+        """
+        if not calls:
+            empty = self._batch((), 0)
+            empty.used = True
+            return Decision(_ALLOW, (), empty)
+        self._batches += 1
+        batch = self._batch(calls, self._batches)
+        checks = self._counting_checks
+        if self._asked:
+            checks = self._checks
+            if self._progress is not None:
+                batch.ran_before = self._progress.ran_before(batch)
+        findings: list[Finding] | None = None
+        for check in checks:
+            finding = check(batch)
+            if finding is not None:
+                findings = [finding] if findings is None else [*findings, finding]
+        if self._probation is not None and self._probation.watches:
+            finding = self._probation.check(batch)
+            if finding is not None:
+                findings = [finding] if findings is None else [*findings, finding]
+        if findings is None:
+            return Decision(_ALLOW, (), batch)
+        for finding in findings:
+            self._stop_if_refused(finding)
+        return self._decision(findings, batch)
+
+    def record_results(self, record: BatchRecord, results: Sequence[Any]) -> Decision:
+        """Take in what a batch got back.
+
+        Args:
+            record: The `record` of the batch's decision, or of `record_for`.
+            results: The answers: tool messages or mappings with `tool_call_id` (or `id`),
+                `content` and `status`, in any order. Missing ones are unknown answers, which are
+                no sign of progress.
+
+        Returns:
+            What the answers revealed. A record that was used before reveals nothing.
+        """
+        if not isinstance(record, Batch) or record.used:
+            return Decision(_ALLOW, (), record)
+        record.used = True
+        answers = match_results(record.ids, results)
+        for place, answer in enumerate(answers):
+            if answer is not None and answer.error:
+                answer.mask_arguments(record.names[place], call_arguments(record.calls[place]))
+        outcome = Outcome(record, answers)
+        self._ledger.note(record, outcome)
+        findings: list[Finding] | None = None
+        if self._progress is not None:
+            self._progress.judge(record, outcome)
+        for note in self._records:
+            finding = note(record, outcome)
+            if finding is not None:
+                findings = [finding] if findings is None else [*findings, finding]
+        if self._probation is not None and self._probation.watches:
+            finding = self._probation.record(record, outcome)
+            if finding is not None:
+                findings = [finding] if findings is None else [*findings, finding]
+        if findings is None:
+            return Decision(_ALLOW, (), record)
+        decision = self._decision(findings, record)
+        self._asked = self._asked or decision.action >= Action.ASK
+        return decision
+
+    def record_for(self, calls: Sequence[ToolCall]) -> BatchRecord:
+        """Rebuild the record of the batch counted last, without counting it again.
+
+        Args:
+            calls: The same calls that were checked, in another process perhaps.
+
+        Returns:
+            A record for `record_results`.
+        """
+        return self._batch(calls, self._batches)
+
+    def prose(self, text: str) -> Decision:
+        """Take in what the model said in a turn without tool calls.
+
+        Returns:
+            `Action.ASK` when it said the same too often, see `StagnationDetector`. There is no
+            batch to hold back: the next model call is what a caller can spare.
+        """
+        record = self._batch((), 0)
+        record.used = True
+        count = 0 if self._stagnation is None else self._stagnation.check(text)
+        if self._stagnation is None or not count:
+            return Decision(_ALLOW, (), record)
+        threshold = self._stagnation.config.max_repeats
+        return Decision(Action.ASK, (stagnation_finding(count, threshold, self._batches),), record)
+
+    def ledger(self) -> LedgerReading:
+        """Read what was seen that is no verdict; see `core.ledger`."""
+        return self._ledger.read()
+
+    def human_message(self) -> None:
+        """A person spoke: clear every count that was not flagged, and the refusals."""
+        self._refused.clear()
+        self._asked = False
+        if self._progress is not None:
+            self._progress.human_message()
+        for _, rule in self._rules:
+            rule.human_message()
+        if self._probation is not None:
+            self._probation.human_message()
+        if self._stagnation is not None:
+            self._stagnation.human_message()
+
+    def approve(self, decision: Decision) -> None:
+        """A person let the loop go on: clear its counts, so that it is found anew later."""
+        for finding in decision.findings:
+            self._refused.pop(finding.loop, None)
+            for name, rule in self._rules:
+                # The default rules look at one loop from several sides: all of them let go.
+                if name == finding.rule or self._progress is not None:
+                    rule.approve(finding.loop)
+        if self._stagnation is not None:
+            self._stagnation.human_message()
+        if self._probation is not None and isinstance(decision.record, Batch):
+            self._probation.acquit(decision.record.keys)
+
+    def refuse(self, decision: Decision) -> None:
+        """The batch was refused and did not run: count the refusal of its loop.
+
+        After `LoopGuardPolicy.max_refusals` of one loop, `check` answers `Action.STOP`. The
+        refusal's text is not an answer: the record is closed and records nothing.
+        """
+        if decision.record.used:
+            return
+        decision.record.used = True
+        for finding in decision.findings:
+            if finding.action >= Action.ASK:
+                self._refused[finding.loop] = self._refused.pop(finding.loop, 0) + 1
+        while len(self._refused) > _MAX_REFUSED_LOOPS:
+            del self._refused[next(iter(self._refused))]
+
+    def to_state(self) -> dict[str, Any]:
+        """Give the counters in JSON types; holds hashes and tool names, never an argument."""
+        return {
+            "v": STATE_VERSION,
+            "batches": self._batches,
+            "refused": dict(self._refused),
+            "asked": self._asked,
+            "rules": {name: rule.to_state() for name, rule in self._rules},
+            "progress": self._progress and self._progress.to_state(),
+            "probation": self._probation and self._probation.to_state(),
+            "stagnation": self._stagnation and self._stagnation.to_state(),
+            "ledger": self._ledger.to_state(),
+        }
+
+    @classmethod
+    def from_state(cls, policy: LoopGuardPolicy, state: Any) -> LoopGuard:
+        """Take up where `to_state` left off.
+
+        Args:
+            policy: The policy to go on with. A rule that the state does not know starts empty;
+                counters of a rule that the policy no longer lists are dropped.
+            state: What `to_state` gave.
+
+        Raises:
+            GuardStateError: If the state is of another version or of another form.
+        """
+        guard = cls(policy)
+        version = state.get("v") if isinstance(state, dict) else None
+        if version != STATE_VERSION:
+            msg = f"the guard's state has version {version!r}, this release reads {STATE_VERSION}"
+            raise GuardStateError(msg)
+        try:
+            guard._batches = int(state["batches"])
+            guard._asked = bool(state["asked"])
+            guard._refused = {str(loop): int(n) for loop, n in state["refused"].items()}
+            for name, rule in guard._rules:
+                if name in state["rules"]:
+                    rule.load_state(state["rules"][name])
+            if guard._progress is not None and state["progress"] is not None:
+                guard._progress.load_state(state["progress"])
+            if guard._probation is not None and state["probation"] is not None:
+                guard._probation.load_state(state["probation"])
+            if guard._stagnation is not None and state["stagnation"] is not None:
+                guard._stagnation.load_state(state["stagnation"])
+            guard._ledger.load_state(state["ledger"])
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            msg = f"the guard's state is not one that `to_state` gave: {error!r}"
+            raise GuardStateError(msg) from error
+        return guard
+
+    def declare(self, name: str, metadata: Mapping[str, Any] | None) -> None:
+        """Take in what a tool declares of itself; see `core.tools.declared_traits`.
+
+        Not part of the state: an adapter declares its tools again in a new process.
+        """
+        declared = declared_traits(name, metadata)
+        if declared is not None:
+            self._declared[name] = declared
+            self._tools.pop(name, None)
+
+    def _batch(self, calls: Sequence[ToolCall], number: int) -> Batch:
+        if len(calls) == 1:  # By far the most frequent case, told apart for speed alone.
+            name, given, call_id = read_call(calls[0])
+            arguments = canonical_arguments(given)
+            tool, seed = self._tools.get(name) or self._tool(name)
+            key = xxh3_64_intdigest(arguments, seed)
+            return Batch(number, calls, [call_id], [name], [arguments], [key], [tool])
+        ids: list[str | None] = []
+        names: list[str] = []
+        canonical: list[bytes] = []
+        keys: list[int] = []
+        traits: list[ToolTraits] = []
+        for call in calls:
+            name, given, call_id = read_call(call)
+            arguments = canonical_arguments(given)
+            ids.append(call_id)
+            names.append(name)
+            canonical.append(arguments)
+            tool, seed = self._tools.get(name) or self._tool(name)
+            traits.append(tool)
+            keys.append(xxh3_64_intdigest(arguments, seed))
+        return Batch(number, calls, ids, names, canonical, keys, traits)
+
+    def _tool(self, name: str) -> tuple[ToolTraits, int]:
+        """Look up a tool's traits and the seed by which its calls are hashed."""
+        if len(self._tools) >= _MAX_TOOLS:
+            self._tools.clear()
+        traits = self.policy.traits_of(name, self._declared.get(name))
+        tool = self._tools[name] = (traits, xxh3_64_intdigest(name.encode()))
+        return tool
+
+    def _stop_if_refused(self, finding: Finding) -> None:
+        """End the run over a loop that was refused too often."""
+        refused = self._refused.get(finding.loop, 0)
+        if finding.action is Action.ASK and refused >= self.policy.max_refusals:
+            finding.action = Action.STOP
+
+    def _decision(self, findings: list[Finding], batch: Batch) -> Decision:
+        if not findings:
+            return Decision(_ALLOW, (), batch)
+        if len(findings) > 1:
+            findings.sort(key=lambda finding: -finding.action)
+        action = findings[0].action
+        if action >= Action.ASK and self._probation is not None:
+            self._probation.flag(batch.keys)
+        return Decision(action, tuple(findings), batch)

@@ -1,0 +1,103 @@
+"""What did the guard see that is no verdict?
+
+Counts for a person who wonders whether the numbers fit their agents: how often a batch came
+back with a result it had before at any distance, how often the answers could not be known, and
+how often a repeat passed only because its answer had changed. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_loopguard.core.packing import pack, unpack
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.batch import Batch, Outcome
+
+_GENERATION = 128
+"""Results remembered in a generation; two are kept. A repeat at a distance of more than 128 to
+256 batches is not counted."""
+
+_FREE_REPEATS = 2
+"""Batches in a row that nobody would object to: the seed's allowance."""
+
+_MASK = 0xFFFFFFFF
+
+
+class LedgerReading(NamedTuple):
+    """The counts of one conversation so far."""
+
+    batches: int = 0
+    """Batches whose answers were recorded."""
+    identical_result_repeats: int = 0
+    """Batches that had the same calls and the same answers before, at any distance."""
+    not_evaluated: int = 0
+    """Batches with an answer missing."""
+    passed_on_changed_answer: int = 0
+    """Batches that came more than twice in a row and were let through because the answer had
+    changed."""
+
+
+class Ledger:
+    """Keeps the counts."""
+
+    __slots__ = ("_counts", "_digest", "_new", "_old", "_result", "_run")
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self._counts = [0, 0, 0, 0]
+        self._new: set[int] = set()
+        self._old: set[int] = set()
+        # The batch that comes in a row, how often, its last result, whether that was a new one.
+        self._digest = self._run = 0
+        self._result: int | None = None
+
+    def note(self, batch: Batch, outcome: Outcome) -> None:
+        """Count a batch whose answers were recorded."""
+        counts = self._counts
+        counts[0] += 1
+        same_batch = batch.digest == self._digest
+        self._run = self._run + 1 if same_batch else 1
+        self._digest = batch.digest
+        last, self._result = self._result, outcome.digest
+        if outcome.digest is None:
+            counts[2] += 1
+            return
+        if same_batch and self._run > _FREE_REPEATS and last not in (None, outcome.digest):
+            counts[3] += 1
+        result = outcome.digest & _MASK
+        if result in self._new:
+            counts[1] += 1
+            return
+        if result in self._old:
+            counts[1] += 1
+        self._new.add(result)
+        if len(self._new) > _GENERATION:
+            self._old, self._new = self._new, set()
+
+    def read(self) -> LedgerReading:
+        """Give the counts so far."""
+        return LedgerReading(*self._counts)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what is remembered in JSON types, at most 1.5 KB."""
+        return {
+            "counts": list(self._counts),
+            "new": pack(self._new),
+            "old": pack(self._old),
+            "run": [
+                f"{self._digest:x}",
+                self._run,
+                None if self._result is None else f"{self._result:x}",
+            ],
+        }
+
+    def load_state(self, state: Any) -> None:
+        """Take over what `to_state` gave; raises on a state of another form."""
+        batches, repeats, unknown, changed = state["counts"]
+        new, old = set(unpack(state["new"])), set(unpack(state["old"]))
+        digest, run, result = state["run"]
+        self._digest, self._run = int(digest, 16), int(run)
+        self._result = None if result is None else int(result, 16)
+        self._counts = [int(batches), int(repeats), int(unknown), int(changed)]
+        self._new, self._old = new, old

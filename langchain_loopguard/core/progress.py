@@ -1,0 +1,226 @@
+"""Did this batch bring anything new?
+
+The one idea the default rules stand on. A batch brought something new when an answer held a
+line that was not seen before in this user turn, or when a call that changes something ran for
+the first time and succeeded. Everything else either counts for nothing (a first call with a
+short answer: silent commands and receipts look alike whatever they did) or brought nothing.
+
+What is kept are hashes, oldest out first, so the state is of one size however long a turn is.
+
+Choices, each with the wrong answer of the other one:
+
+- Lines, not whole answers: a rotation with ever other spellings of one command prints the same
+  lines in answers that differ as a whole (the incident).
+- A whole answer counts as seen for the call that gave it: without that, answers with more lines
+  than are kept would be new for ever (a labelled cycle of six file views).
+- Numbers are removed from errors, never from successes: a line number that moves with every
+  rejected edit is no news, a build that goes from 10 % to 20 % is.
+- A line that is new by a clock alone is no news, and no proof of a loop either: of a call that
+  only reads it counts for nothing, since that is what waiting looks like.
+- Lines that stand in every answer of a tool (its frame, such as a fixed header and an exit
+  code) do not make an answer long: a harness that wraps silent commands in three fixed lines
+  had 4 of 366 solved runs warned.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+from xxhash import xxh32_intdigest
+
+from langchain_loopguard.core.answers import DIGITS
+from langchain_loopguard.core.packing import pack, unpack
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.answers import Answer
+    from langchain_loopguard.core.batch import Batch, Outcome
+
+GENERATION = 320
+"""Hashes in a generation. Two are kept, so the last 320 to 640 of a turn are remembered: calls,
+their answers, and lines. The labelled loops are all found with any size above 100; 4 bytes each
+are what a state of 8 KB has room for."""
+
+LONG_ANSWER = 32
+"""Lines above which an answer is remembered as a whole only. Found the same with 64 and 128; a
+long answer must not push out what the short ones said."""
+
+_LONG_TEXT = 8192
+"""Bytes above which an answer is long without counting its lines, which takes longer than
+hashing it."""
+
+_FRAME_EDGE = 4
+_MAX_FRAMES = 8
+_MASK = 0xFFFFFFFF
+_MASKED = 1
+
+
+class News(enum.IntEnum):
+    """What a batch brought."""
+
+    NOTHING = 0
+    """No answer said anything that was not known."""
+    UNDECIDED = 1
+    """It counts neither way."""
+    SOMETHING = 2
+    """An answer said something new, or a first change succeeded."""
+
+
+# Looked up once: in every batch it would take as long as hashing the answer.
+_NOTHING, _UNDECIDED, _SOMETHING = News
+
+
+class Progress:
+    """Remembers what was seen in a user turn and judges batches by it."""
+
+    __slots__ = ("_frames", "_new", "_old")
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self._new: set[int] = set()
+        self._old: set[int] = set()
+        # Hash of the tool's name -> (last answer, the lines common to all answers, whether two
+        # answers differed)
+        self._frames: dict[int, tuple[int, frozenset[int], bool]] = {}
+
+    def ran_before(self, batch: Batch) -> bool:
+        """Tell whether every call of the batch ran before in this turn."""
+        return all(key & _MASK in self._new or key & _MASK in self._old for key in batch.keys)
+
+    def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901 - one pass, for speed
+        """Judge what a batch brought, remember it and write it into `outcome`.
+
+        Sets `outcome.news`, and `outcome.worked`: something happened that makes it worth
+        asking an old question again.
+        """
+        something = undecided = worked = False
+        for place, answer in enumerate(outcome.results):
+            recent, old = self._new, self._old
+            if len(recent) > GENERATION:
+                old = self._old = recent
+                recent = self._new = set()
+            key = batch.keys[place]
+            call = key & _MASK
+            seen = call in recent or call in old
+            recent.add(call)
+            if answer is None:
+                # An unknown answer is no news, and of a first call no proof of the contrary.
+                undecided = undecided or not seen
+                continue
+            pair = ((key ^ answer.digest) * (key | 1)) & _MASK
+            known = pair in recent or pair in old
+            recent.add(pair)
+            traits = batch.traits[place]
+            if seen:
+                new = not known and self._read(batch.names[place], answer)[0]
+                if new and (answer.error or self._moved(answer)):
+                    something = True
+                elif new and traits.read_only:
+                    undecided = outcome.clock_only = True
+            else:
+                new, size = self._read(batch.names[place], answer)
+                short = size <= 1
+                if not (traits.read_only or answer.error):
+                    something = something or not traits.shell
+                    worked = worked or new or short
+                    if short or not traits.shell:
+                        outcome.changed = True
+                if new and not short:
+                    something = True
+                # The error of another call is no news, however short.
+                undecided = undecided or (short and (new or not answer.error))
+        if something:
+            outcome.news = _SOMETHING
+            outcome.worked = True
+        else:
+            outcome.news = _UNDECIDED if undecided else _NOTHING
+            outcome.worked = worked
+
+    def human_message(self) -> None:
+        """A user turn: what was seen before it may be asked for again."""
+        self._new.clear()
+        self._old.clear()
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what is remembered in JSON types, at most 5 KB."""
+        return {
+            "new": pack(self._new),
+            "old": pack(self._old),
+            "frames": [
+                [tool, last, pack(lines), told_apart]
+                for tool, (last, lines, told_apart) in self._frames.items()
+            ],
+        }
+
+    def load_state(self, state: Any) -> None:
+        """Take over what `to_state` gave; raises on a state of another form."""
+        new, old = set(unpack(state["new"])), set(unpack(state["old"]))
+        frames = {
+            int(tool): (int(last), frozenset(unpack(packed)), bool(told_apart))
+            for tool, last, packed, told_apart in state["frames"]
+        }
+        self._new, self._old, self._frames = new, old, frames
+
+    def _remember(self, digest: int) -> bool:
+        """Remember a hash; tell whether it was known."""
+        if digest in self._new:
+            return True
+        self._new.add(digest)
+        return digest in self._old
+
+    def _read(self, name: str, answer: Answer) -> tuple[bool, int]:
+        """Remember an answer's lines; tell whether one is new and how many there are.
+
+        Lines of the tool's frame are not counted.
+        """
+        text = answer.text
+        if _is_long(text):
+            return not self._remember(answer.digest & _MASK), LONG_ANSWER
+        if answer.error:
+            text = answer.masked.translate(None, DIGITS)
+        old, recent = self._old, self._new
+        hashes = []
+        new = False
+        for line in text.split(b"\n"):
+            stripped = line.strip()
+            if stripped:
+                digest = xxh32_intdigest(stripped)
+                hashes.append(digest)
+                if digest not in recent:
+                    recent.add(digest)
+                    if digest not in old:
+                        new = True
+        if answer.error or len(hashes) <= 1:
+            return new, len(hashes)
+        return new, self._without_frame(name, answer.digest & _MASK, hashes)
+
+    def _without_frame(self, name: str, whole: int, hashes: list[int]) -> int:
+        tool = xxh32_intdigest(name.encode())
+        frame = self._frames.get(tool)
+        if frame is None:
+            edge = frozenset(hashes[:_FRAME_EDGE] + hashes[-_FRAME_EDGE:])
+            self._frames[tool] = (whole, edge, False)
+            while len(self._frames) > _MAX_FRAMES:
+                del self._frames[next(iter(self._frames))]
+            return len(hashes)
+        last, common, told_apart = frame
+        if whole != last and common:
+            common = common.intersection(hashes)
+            told_apart = True
+            self._frames[tool] = (whole, common, told_apart)
+        if not told_apart or not common:
+            return len(hashes)
+        return len(hashes) - sum(digest in common for digest in hashes)
+
+    def _moved(self, answer: Answer) -> bool:
+        """Tell whether a repeated call's answer is new by more than a clock."""
+        masked = [answer.masked] if _is_long(answer.text) else answer.masked.split(b"\n")
+        moved = False
+        for line in masked:
+            if not self._remember(xxh32_intdigest(line.strip(), _MASKED)):
+                moved = True
+        return moved
+
+
+def _is_long(text: bytes) -> bool:
+    return len(text) > _LONG_TEXT or text.count(b"\n") >= LONG_ANSWER

@@ -1,0 +1,44 @@
+"""The rules of the guard, one file each.
+
+A rule is two things in one file: a frozen pydantic model with the rule's numbers, which a
+policy lists, and the counters that run it, made by `build`. `AnyRule` lists every rule a policy
+may hold; a new rule is a file here and a line below. Other systems' rules are in `harnesses`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag
+
+from langchain_loopguard.core.rules.base import Rule, RuleConfig
+from langchain_loopguard.core.rules.foreign import AnyForeignRule, ForeignRule, whose_rule
+from langchain_loopguard.core.rules.nothing_new import NothingNew
+from langchain_loopguard.core.rules.repeated_batch import RepeatedBatch
+from langchain_loopguard.core.rules.same_answer import SameAnswer
+from langchain_loopguard.core.rules.same_error import SameError
+from langchain_loopguard.core.rules.same_numbers import SameNumbers
+from langchain_loopguard.core.rules.unbroken_call import UnbrokenCall
+
+_OwnRule = Annotated[
+    SameAnswer | NothingNew | UnbrokenCall | SameError | SameNumbers | RepeatedBatch,
+    Field(discriminator="rule"),
+]
+
+AnyRule = Annotated[
+    Annotated[_OwnRule, Tag("own")] | Annotated[AnyForeignRule, Tag("foreign")],
+    Discriminator(whose_rule),
+]
+
+__all__ = [
+    "AnyRule",
+    "ForeignRule",
+    "NothingNew",
+    "RepeatedBatch",
+    "Rule",
+    "RuleConfig",
+    "SameAnswer",
+    "SameError",
+    "SameNumbers",
+    "UnbrokenCall",
+]

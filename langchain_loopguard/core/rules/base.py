@@ -1,0 +1,62 @@
+"""What is a rule?
+
+A rule sees every batch twice: in `check` before it runs and in `record` once its answers are
+known. It says what it found or nothing, and leaves it to the guard to add up findings, to count
+refusals and to talk. It must not know other rules, LangChain, or what is done with a finding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.batch import Batch, Outcome
+    from langchain_loopguard.core.decision import Finding
+
+
+class Rule(Protocol):
+    """The counters of one rule in one conversation."""
+
+    def check(self, batch: Batch) -> Finding | None:
+        """Count a batch that is about to run."""
+
+    def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        """Count what the batch got back; called at most once for a batch."""
+
+    def human_message(self) -> None:
+        """A person spoke: clear what had not been flagged."""
+
+    def approve(self, loop: str) -> None:
+        """A person let the loop go on: clear it and count anew."""
+
+    def to_state(self) -> Any:
+        """Give the counters in JSON types, of bounded size."""
+
+    def load_state(self, state: Any) -> None:
+        """Take over counters that `to_state` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: If the state is of another form.
+        """
+
+
+class RuleConfig(BaseModel):
+    """The numbers of one rule: frozen, checked once, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    needs_progress: ClassVar[bool] = False
+    """Whether the rule reads what a batch brought (`core.progress`) and the tools' traits."""
+
+    counts_in_check: ClassVar[bool] = True
+    """Whether `check` counts. Otherwise it only asks again about what `record` asked about, and
+    is called only after that."""
+
+    rule: str
+    """The rule's name: what a finding and a stored state call it."""
+
+    def build(self) -> Rule:
+        """Make fresh counters that run by these numbers."""
+        raise NotImplementedError

@@ -1,0 +1,155 @@
+"""Did batch after batch bring nothing new?
+
+Finds cycles of any period, whatever is called: what is counted is that nothing came of it. A
+first call with a short answer counts neither way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.progress import News
+from langchain_loopguard.core.rules.base import Rule, RuleConfig
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.batch import Batch, Outcome
+
+_LOOP = "nothing_new"
+_SOMETHING, _UNDECIDED = News.SOMETHING, News.UNDECIDED
+
+_MAX_TOOLS = 8
+"""Tool names kept for the finding."""
+
+_LONGEST_NAME = 64
+"""Characters kept of a name: model providers allow no more, but a model may make one up."""
+
+
+class NothingNew(RuleConfig):
+    """Batches in a row that brought nothing new."""
+
+    needs_progress: ClassVar[bool] = True
+    counts_in_check: ClassVar[bool] = False
+
+    rule: Literal["nothing_new"] = "nothing_new"
+
+    warn: int = Field(default=4, ge=1)
+    """Tell the model."""
+
+    ask: int = Field(default=8, ge=1)
+    """The loop is detected."""
+
+    after_work: int = Field(default=2, ge=0)
+    """Steps that may bring nothing after a shell command that may have changed something: a run
+    and a lint after an edit. 0 and 1 ask about edits by shell that are checked with the same
+    failing output; more delays rotations of shell commands."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.warn > self.ask:
+            msg = "warn must not be above ask"
+            raise ValueError(msg)
+        return self
+
+    def build(self) -> Rule:
+        """Make fresh counters."""
+        return _NothingNewRule(self)
+
+
+class _NothingNewRule:
+    def __init__(self, config: NothingNew) -> None:
+        self._config = config
+        self._count = 0
+        self._since = 0
+        self._tools: list[str] = []
+        self._due = False
+        self._free = 0
+        self._clocks = 0
+
+    def check(self, batch: Batch) -> Finding | None:
+        if self._count < self._config.ask or not (self._due or batch.ran_before):
+            return None
+        # A batch that did not run before meets the question once. If it was refused, the next
+        # new one is let through: it may be the way out.
+        self._due = False
+        return self._finding(Action.ASK, self._config.ask)
+
+    def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        if outcome.news is _SOMETHING:
+            self._count = self._clocks = 0
+            return None
+        if outcome.worked:
+            self._free = self._config.after_work
+        if outcome.news is _UNDECIDED:
+            self._clocks += outcome.clock_only
+            return None
+        if all(traits.poller for traits in batch.traits):
+            return None
+        if self._free:
+            self._free -= 1
+            return None
+        self._add(batch)
+        if self._count >= self._config.ask:
+            self._due = True
+            return self._finding(Action.ASK, self._config.ask)
+        if self._count >= self._config.warn:
+            return self._finding(Action.WARN, self._config.warn)
+        return None
+
+    def _add(self, batch: Batch) -> None:
+        if self._count == 0:
+            self._since = batch.number
+            self._tools = []
+        self._count += 1
+        if not all(traits.read_only for traits in batch.traits):
+            # Answers new by a clock alone are no proof of a loop, until a change that is made
+            # again between them shows that nobody is waiting.
+            self._count += self._clocks
+            self._clocks = 0
+        if len(self._tools) < _MAX_TOOLS:
+            names = [name[:_LONGEST_NAME] for name in batch.names]
+            self._tools = list(dict.fromkeys([*self._tools, *names]))[:_MAX_TOOLS]
+
+    def human_message(self) -> None:
+        self._count = self._clocks = self._free = 0
+
+    def approve(self, loop: str) -> None:  # noqa: ARG002 - there is one count
+        self.human_message()
+
+    def to_state(self) -> dict[str, Any]:
+        return {
+            "count": self._count,
+            "clocks": self._clocks,
+            "free": self._free,
+            "due": self._due,
+            "since": self._since,
+            "tools": self._tools,
+        }
+
+    def load_state(self, state: Any) -> None:
+        count, clocks, free = (int(state[part]) for part in ("count", "clocks", "free"))
+        tools = [str(tool) for tool in state["tools"]]
+        self._since, self._due = int(state["since"]), bool(state["due"])
+        self._count, self._clocks, self._free, self._tools = count, clocks, free, tools
+
+    def _finding(self, action: Action, threshold: int) -> Finding:
+        tools = ", ".join(self._tools)
+        return Finding(
+            "nothing_new",
+            action,
+            tools=self._tools,
+            count=self._count,
+            threshold=threshold,
+            since=self._since,
+            loop=_LOOP,
+            to_model=(
+                "The last steps brought nothing that was not known before. Take stock of what "
+                "you have: choose a different approach, or say what is missing and finish."
+            ),
+            to_person=(
+                f"{self._count} steps in a row brought nothing new (limit {threshold}). "
+                f"Tools: {tools}."
+            ),
+        )

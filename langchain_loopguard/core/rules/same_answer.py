@@ -1,0 +1,228 @@
+"""Did the same call get the same answer again?
+
+The strongest sign of a loop, at any distance, as long as nothing happened in between that makes
+it worth asking again: another call that said something new, or a change that succeeded. A
+changed answer starts the count again.
+
+Calls are counted, not batches: the order of parallel calls is free, and equal calls inside one
+batch are as many. What it does not see: a call that gets two answers in turn (`nothing_new`
+does), and one whose answer grows (`unbroken_call` does).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.rules.base import Rule, RuleConfig
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.answers import Answer
+    from langchain_loopguard.core.batch import Batch, Outcome
+
+_MAX_CALLS = 24
+"""Calls counted at once, oldest out first; longer cycles are `nothing_new`'s."""
+
+
+class SameAnswer(RuleConfig):
+    """The same call with the same answer. Counts include the first occurrence."""
+
+    needs_progress: ClassVar[bool] = True
+    counts_in_check: ClassVar[bool] = False
+
+    rule: Literal["same_answer"] = "same_answer"
+
+    warn: int = Field(default=3, ge=2)
+    """Tell the model. Three equal calls in a row prove nothing: asking there stops good work."""
+
+    ask: int = Field(default=5, ge=2)
+    """The loop is detected. 4 asks about a labelled benign run and two benign reports."""
+
+    ask_poller: int = Field(default=20, ge=2)
+    """The same for tools declared as pollers. A reported poll of 1,535 calls cost 150 dollars,
+    so they have a limit too; no measurement stands behind this one."""
+
+    ask_clock: int = Field(default=15, ge=2)
+    """The same for a call that only reads and whose answers differ by a clock alone. The seed's
+    allowance for reading; no measured run comes near it."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.warn <= self.ask <= self.ask_poller:
+            msg = "warn, ask and ask_poller must not fall: warn <= ask <= ask_poller"
+            raise ValueError(msg)
+        return self
+
+    def build(self) -> Rule:
+        """Make fresh counters."""
+        return _SameAnswerRule(self)
+
+
+class _Count:
+    __slots__ = ("answer", "clock", "equal", "masked", "since")
+
+    def __init__(self, since: int) -> None:
+        self.equal = 0
+        self.clock = 0
+        self.answer: int | None = None
+        self.masked: int | None = None
+        self.since = since
+
+    def add(self, answer: Answer) -> None:
+        digest = _identity(answer)
+        if self.equal == 0 or digest == self.answer:
+            self.equal += 1
+            self.clock += 1
+        elif self.answer is None:
+            self.equal = self.clock = self.equal + 1
+        else:
+            # What the first answer was without its clock is not known, to spare every first
+            # answer the work: the second is taken for equal, the third tells.
+            masked = answer.masked_digest
+            first = self.masked is None and self.equal == 1
+            self.clock = self.clock + 1 if first or self.masked == masked else 1
+            self.masked = masked
+            self.equal = 1
+        self.answer = digest
+
+    def add_unknown(self, *, in_a_row: bool) -> None:
+        # An unknown answer is no rescue, but only back to back is it a repetition.
+        self.equal = self.clock = self.equal + 1 if in_a_row else 1
+        self.answer = None
+
+    def start_again(self) -> None:
+        if self.equal > 1:
+            self.equal = self.clock = 1
+
+
+class _SameAnswerRule:
+    def __init__(self, config: SameAnswer) -> None:
+        self._config = config
+        self._counts: dict[int, _Count] = {}
+        self._last: list[int] = []
+
+    def check(self, batch: Batch) -> Finding | None:
+        counts = self._counts
+        for place, key in enumerate(batch.keys):
+            count = counts.get(key)
+            finding = None if count is None else self._judge(batch, place, count)
+            if finding is not None and finding.action is Action.ASK:
+                return finding
+        return None
+
+    def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        if outcome.worked and len(batch.keys) == 1 and batch.keys[0] not in self._counts:
+            # By far the most frequent case, told apart for speed alone.
+            count = _Count(batch.number)
+            answer = outcome.results[0]
+            count.equal = count.clock = 1
+            count.answer = None if answer is None else _identity(answer)
+            self._counts = {batch.keys[0]: count}
+            self._last = batch.keys
+            return None
+        fresh = set(batch.keys) if outcome.worked else set()
+        if fresh:
+            self._counts = {key: self._counts[key] for key in fresh & self._counts.keys()}
+        counts = self._counts
+        found: Finding | None = None
+        for place, key in enumerate(batch.keys):
+            count = counts.pop(key) if key in counts else _Count(batch.number)
+            counts[key] = count
+            answer = outcome.results[place]
+            if answer is None:
+                count.add_unknown(in_a_row=key in self._last)
+            else:
+                count.add(answer)
+                if key in fresh:
+                    count.start_again()
+            fresh.discard(key)
+            if count.equal == 1 and count.clock == 1:
+                count.since = batch.number
+            finding = self._judge(batch, place, count)
+            if finding is not None and (found is None or finding.action > found.action):
+                found = finding
+        while len(counts) > _MAX_CALLS:
+            del counts[next(iter(counts))]
+        self._last = batch.keys[:_MAX_CALLS]
+        return found
+
+    def human_message(self) -> None:
+        self._counts.clear()
+        self._last = []
+
+    def approve(self, loop: str) -> None:  # noqa: ARG002 - whatever it is, it may go on
+        self.human_message()
+
+    def to_state(self) -> dict[str, Any]:
+        return {
+            "last": [f"{key:x}" for key in self._last],
+            "counts": [
+                [
+                    f"{key:x}",
+                    count.equal,
+                    count.clock,
+                    _text(count.answer),
+                    _text(count.masked),
+                    count.since,
+                ]
+                for key, count in self._counts.items()
+            ],
+        }
+
+    def load_state(self, state: Any) -> None:
+        last = [int(key, 16) for key in state["last"]]
+        counts = {}
+        for key, equal, clock, answer, masked, since in state["counts"]:
+            count = counts[int(key, 16)] = _Count(int(since))
+            count.equal, count.clock = int(equal), int(clock)
+            count.answer, count.masked = _number(answer), _number(masked)
+        self._last, self._counts = last, counts
+
+    def _judge(self, batch: Batch, place: int, count: _Count) -> Finding | None:
+        traits, config = batch.traits[place], self._config
+        limit = config.ask_poller if traits.poller else config.ask
+        if count.equal >= limit:
+            return self._finding(Action.ASK, batch, place, count.equal, limit)
+        limit = config.ask_poller if traits.poller else config.ask_clock
+        if count.clock >= limit and (traits.read_only or traits.poller):
+            return self._finding(Action.ASK, batch, place, count.clock, limit)
+        if count.equal >= config.warn and not traits.poller:
+            return self._finding(Action.WARN, batch, place, count.equal, config.warn)
+        return None
+
+    def _finding(
+        self, action: Action, batch: Batch, place: int, count: int, threshold: int
+    ) -> Finding:
+        tool = batch.names[place]
+        key = batch.keys[place]
+        return Finding(
+            "same_answer",
+            action,
+            tools=(tool,),
+            count=count,
+            threshold=threshold,
+            since=self._counts[key].since,
+            loop=f"same_answer:{key:x}",
+            to_model=(
+                "This answer is one you already have, and asking again will not change it. Use "
+                "what you know, try a different approach, or say what is missing and finish."
+            ),
+            to_person=(
+                f"The agent called {tool} {count} times with the same arguments and got the same "
+                f"answer, with no progress in between (limit {threshold})."
+            ),
+        )
+
+
+def _identity(answer: Answer) -> int:
+    return answer.error_digest if answer.error else answer.digest
+
+
+def _text(digest: int | None) -> str | None:
+    return None if digest is None else f"{digest:x}"
+
+
+def _number(digest: str | None) -> int | None:
+    return None if digest is None else int(digest, 16)

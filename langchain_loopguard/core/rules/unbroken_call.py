@@ -1,0 +1,105 @@
+"""Does one changing call go on and on, whatever it answers?
+
+A changed answer is not always progress: 7 of 39 labelled loops repeat one accepted insert 16 to
+34 times, and the file grows with each. So a call that changes something has a ceiling. Reading
+has none: 13 times `scroll_down` is no loop.
+
+The run of a batch is broken by progress of another batch; a helper in between that brings
+nothing (`sleep`, `think`) does not break it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.rules.base import Rule, RuleConfig
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.batch import Batch, Outcome
+
+_MAX_BATCHES = 8
+"""Batches counted at once, oldest out first."""
+
+
+class UnbrokenCall(RuleConfig):
+    """The same changing batch, unbroken. Counts include the first occurrence."""
+
+    needs_progress: ClassVar[bool] = True
+
+    rule: Literal["unbroken_call"] = "unbroken_call"
+
+    ask: int = Field(default=10, ge=2)
+    """The loop is detected."""
+
+    ask_shell: int = Field(default=20, ge=2)
+    """The same for shells, whose calls may well only look: a poll through `bash`."""
+
+    def build(self) -> Rule:
+        """Make fresh counters."""
+        return _UnbrokenCallRule(self)
+
+
+class _UnbrokenCallRule:
+    def __init__(self, config: UnbrokenCall) -> None:
+        self._config = config
+        # Key of the batch -> [count, number of the batch where it began]
+        self._runs: dict[int, list[int]] = {}
+
+    def check(self, batch: Batch) -> Finding | None:
+        changes = shell = False
+        for traits in batch.traits:
+            changes = changes or not (traits.read_only or traits.poller)
+            shell = shell or traits.shell
+        if not changes:
+            return None
+        run = self._runs.get(batch.digest)
+        if run is None:
+            self._runs[batch.digest] = [1, batch.number]
+            if len(self._runs) > _MAX_BATCHES:
+                del self._runs[next(iter(self._runs))]
+            return None
+        run[0] += 1
+        limit = self._config.ask_shell if shell else self._config.ask
+        return self._finding(batch, run, limit) if run[0] >= limit else None
+
+    def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        if outcome.worked and self._runs:
+            own = self._runs.get(batch.digest)
+            self._runs = {} if own is None else {batch.digest: own}
+        return None
+
+    def human_message(self) -> None:
+        self._runs.clear()
+
+    def approve(self, loop: str) -> None:  # noqa: ARG002 - whatever it is, it may go on
+        self.human_message()
+
+    def to_state(self) -> list[Any]:
+        return [[f"{key:x}", *run] for key, run in self._runs.items()]
+
+    def load_state(self, state: Any) -> None:
+        self._runs = {int(key, 16): [int(count), int(since)] for key, count, since in state}
+
+    def _finding(self, batch: Batch, run: list[int], limit: int) -> Finding:
+        tools = ", ".join(dict.fromkeys(batch.names))
+        return Finding(
+            "unbroken_call",
+            Action.ASK,
+            tools=batch.names,
+            count=run[0],
+            threshold=limit,
+            since=run[1],
+            loop=f"unbroken_call:{batch.digest:x}",
+            to_model=(
+                "This step was done many times already, and every time it took effect again. Do "
+                "not repeat it: check what it has done so far, then go on with the next step of "
+                "the task or finish."
+            ),
+            to_person=(
+                f"The agent called {tools} {run[0]} times with the same arguments and nothing "
+                f"else came of it in between (limit {limit})."
+            ),
+        )

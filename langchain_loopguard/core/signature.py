@@ -1,0 +1,69 @@
+"""Is this the same tool call as that one?
+
+Two calls are the same when they have the same name and equal arguments; ids do not matter. A
+signature is a name for a call that is short, the same in every process, and holds no argument
+in the clear: the tool's name, `:` and 16 hexadecimal digits of FNV-1a-64 over the canonical
+arguments. FNV-1a is no protection against somebody who looks for collisions; it is the hash
+that other implementations of this detector use, so signatures can be compared.
+
+This file must not know how arguments are written or what a repeated call means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fnv_c import fnv1a_64
+
+from langchain_loopguard.core.calls import call_arguments, call_name
+from langchain_loopguard.core.canonical import canonical_arguments
+
+__all__ = [
+    "batch_signature",
+    "call_signature",
+    "canonical_arguments",
+    "join_signatures",
+    "sign",
+    "sign_canonical",
+]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_loopguard.core.calls import ToolCall
+
+
+def call_signature(call: ToolCall) -> str:
+    """Name a call so that calls of one tool with equal arguments share the name.
+
+    Args:
+        call: `{"name", "args", "id"}`; odd and missing parts never raise.
+
+    Returns:
+        For instance `bash:5fb3ea759e512146`.
+    """
+    return sign(call_name(call), call_arguments(call))
+
+
+def sign(name: str, arguments: object) -> str:
+    """Do what `call_signature` does for a call that was read already."""
+    return sign_canonical(name, canonical_arguments(arguments))
+
+
+def sign_canonical(name: str, canonical: bytes) -> str:
+    """Do what `call_signature` does for arguments that are in canonical form already."""
+    digest: int = fnv1a_64(canonical)
+    # Twice as fast as the format `016x`.
+    return f"{name}:{digest.to_bytes(8, 'big').hex()}"
+
+
+def batch_signature(calls: Sequence[ToolCall]) -> str:
+    """Name a batch by its calls, in any order, each as often as it occurs."""
+    if len(calls) == 1:
+        return call_signature(calls[0])
+    return join_signatures([call_signature(call) for call in calls])
+
+
+def join_signatures(signatures: Sequence[str]) -> str:
+    """Make the signature of a batch from those of its calls."""
+    return signatures[0] if len(signatures) == 1 else "|".join(sorted(signatures))
