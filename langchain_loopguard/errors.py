@@ -1,0 +1,47 @@
+"""Which errors leave an adapter, so that the host lets them through?
+
+LangGraph's retries, error handlers and tool nodes swallow ordinary exceptions and let a
+`GraphBubbleUp` pass, so both errors here are one wherever LangGraph is installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_loopguard.core.errors import LoopDetectedError
+
+try:
+    from langgraph.errors import GraphBubbleUp as _BubbleUp
+except ImportError:  # No graph then, so nothing that swallows.
+    _BubbleUp = Exception  # type: ignore[assignment,misc]
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.decision import Decision
+
+__all__ = ["GraphLoopDetectedError", "InvalidResumeError", "loop_detected_error"]
+
+
+class GraphLoopDetectedError(LoopDetectedError, _BubbleUp):
+    """`LoopDetectedError` as the adapters raise it; catch it by that name."""
+
+
+class InvalidResumeError(ValueError, _BubbleUp):
+    """A graph was resumed with a value that is no answer; the question is still open.
+
+    An ordinary exception would be saved with the value, and every later resume of the thread
+    would get the same wrong value again. LangGraph saves nothing of a `GraphBubbleUp`.
+    """
+
+
+def loop_detected_error(decision: Decision, cure: str = "") -> GraphLoopDetectedError:
+    """Make the error for a decision that asks or stops.
+
+    Args:
+        decision: What the guard found; needs at least one finding.
+        cure: What the reader of the error can do about it, as a sentence.
+    """
+    finding = decision.findings[0]
+    message = " ".join(part for part in (decision.to_person, cure) if part)
+    return GraphLoopDetectedError(
+        finding.loop, finding.tools, finding.count, finding.threshold, message
+    )

@@ -1,0 +1,255 @@
+"""Which tool calls of a message list still wait for an answer, and how do they get one?
+
+A model API refuses a history in which a call has no answer, in which an answer comes twice, or
+in which anything stands between the calls and their answers. Every change a guard makes to a
+history is made here. This file must not know graphs or how loops are found.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
+
+from langchain_loopguard.messages import SOURCE, refusal_messages, tool_calls_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_core.messages import AnyMessage, BaseMessage
+
+__all__ = [
+    "Batch",
+    "answer_open_calls",
+    "edited_message",
+    "invalid_call_messages",
+    "last_batch",
+    "response_message",
+    "without_foreign_answers",
+]
+
+NOT_RUN = "This call was not run: the conversation went on before it was answered."
+"""What the model is told of a call that an interrupted turn left open."""
+
+_APPROVED = "loop_guard_approved"
+"""Metadata key of an AI message whose calls a person let run. Response metadata is never sent to
+a model, unlike some `additional_kwargs`."""
+
+_CALL_BLOCKS = {"tool_use": "input", "tool_call": "args", "function_call": "arguments"}
+"""Content blocks that repeat a call (Anthropic, LangChain's own, OpenAI), and where they keep its
+arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The calls of a list's last AI message, when nothing but answers follows it.
+
+    Attributes:
+        index: Where the AI message stands.
+        message: The AI message.
+        waiting: Its calls without an answer, in the order of the message.
+        unreadable: Its calls without an answer whose arguments could not be parsed; no tool can
+            run them.
+        answered: Whether any of its calls has an answer.
+        tools_ran: Whether one of the answers is a tool's. A call that was answered without a
+            tool, by a person who rejected it for instance, carries `lc_source`.
+    """
+
+    index: int
+    message: AIMessage
+    waiting: list[dict[str, Any]]
+    unreadable: list[dict[str, Any]]
+    answered: bool
+    tools_ran: bool
+
+
+def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
+    """Find the AI message at the end of a list, its answers being all that may follow it.
+
+    Returns:
+        `None` when the list ends otherwise: with a human message, or with nothing at all.
+    """
+    index = len(messages) - 1
+    while index >= 0 and isinstance(messages[index], ToolMessage):
+        index -= 1
+    message = messages[index] if index >= 0 else None
+    if not isinstance(message, AIMessage):
+        return None
+    answers = messages[index + 1 :]
+    done = {answer.tool_call_id for answer in answers if isinstance(answer, ToolMessage)}
+    return Batch(
+        index=index,
+        message=message,
+        waiting=[dict(call) for call in message.tool_calls if call.get("id") not in done],
+        unreadable=[
+            dict(call) for call in message.invalid_tool_calls if call.get("id") not in done
+        ],
+        answered=bool(answers),
+        tools_ran=any(not answer.additional_kwargs.get("lc_source") for answer in answers),
+    )
+
+
+def answer_open_calls(messages: Sequence[AnyMessage], text: str = NOT_RUN) -> list[AnyMessage]:
+    """Complete a history: every call without an answer gets one, in its place.
+
+    A turn that ended in an interrupt, or in an error, leaves calls without answers; when the
+    user then writes something new instead of answering, the next model call is refused. Use it
+    on what is sent to the model, or let `add_loop_guard` do it.
+
+    Args:
+        messages: The history; it is not changed.
+        text: What the model is told of such a call.
+
+    Returns:
+        The same messages, with a tool message for each open call behind its AI message. Answers
+        without a call stay as they are.
+    """
+    whole: list[AnyMessage] = []
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        whole.append(message)
+        index += 1
+        calls = tool_calls_of(message)
+        done: set[str] = set()
+        while calls and index < len(messages):
+            answer = messages[index]
+            if not isinstance(answer, ToolMessage):
+                break
+            done.add(answer.tool_call_id)
+            whole.append(answer)
+            index += 1
+        whole.extend(refusal_messages([c for c in calls if c.get("id") not in done], text))
+    return whole
+
+
+def invalid_call_messages(calls: Iterable[Mapping[str, Any]]) -> list[ToolMessage]:
+    """Answer calls whose arguments could not be parsed, which no tool node does.
+
+    The answer stands for a tool's, so it is not marked as the guard's: a model that repeats the
+    same broken call and gets the same answer is in a loop.
+    """
+    return [
+        ToolMessage(
+            content="Error: the arguments of this call are not valid JSON. Fix them and try again.",
+            tool_call_id=str(call.get("id") or ""),
+            name=call.get("name"),
+            status="error",
+        )
+        for call in calls
+    ]
+
+
+def response_message(call: Mapping[str, Any], text: str) -> ToolMessage:
+    """Answer a call in the tool's place with what a person said."""
+    return ToolMessage(
+        content=text,
+        tool_call_id=str(call.get("id") or ""),
+        name=call.get("name"),
+        status="success",
+        additional_kwargs={"lc_source": SOURCE},
+    )
+
+
+def only_calls(message: AIMessage, ids: Iterable[Any]) -> AIMessage:
+    """Copy an AI message with some of its calls left."""
+    wanted = set(ids)
+    return _with_calls(
+        message,
+        [call for call in message.tool_calls if call.get("id") in wanted],
+        [call for call in message.invalid_tool_calls if call.get("id") in wanted],
+    )
+
+
+def edited_message(
+    message: AIMessage, edits: Mapping[Any, tuple[str, Mapping[str, Any]]]
+) -> AIMessage:
+    """Copy an AI message with other calls in the place of some of its own.
+
+    Args:
+        message: The AI message; it is not changed.
+        edits: For each call id that changes, the name and the arguments to call instead. An
+            edited call that could not be parsed becomes a proper one.
+    """
+    known = {call.get("id") for call in message.tool_calls}
+    calls = [
+        tool_call(
+            name=edits[call.get("id")][0], args=dict(edits[call.get("id")][1]), id=call.get("id")
+        )
+        if call.get("id") in edits
+        else call
+        for call in message.tool_calls
+    ]
+    calls += [
+        tool_call(
+            name=edits[call.get("id")][0], args=dict(edits[call.get("id")][1]), id=call.get("id")
+        )
+        for call in message.invalid_tool_calls
+        if call.get("id") in edits and call.get("id") not in known
+    ]
+    unread = [call for call in message.invalid_tool_calls if call.get("id") not in edits]
+    copy = _with_calls(message, calls, unread)
+    # Some providers' adapters keep the calls a second time, raw or in the content.
+    raw = {key: value for key, value in copy.additional_kwargs.items() if key != "tool_calls"}
+    content = copy.content
+    if isinstance(content, list):
+        content = [_edited_block(block, edits) for block in content]
+    return copy.model_copy(update={"additional_kwargs": raw, "content": content})
+
+
+def approved_message(message: AIMessage) -> AIMessage:
+    """Copy an AI message with the mark that a person let its calls run."""
+    metadata = {**message.response_metadata, _APPROVED: True}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def is_approved(message: BaseMessage) -> bool:
+    """Tell whether a person let the calls of this message run."""
+    return isinstance(message, AIMessage) and message.response_metadata.get(_APPROVED) is True
+
+
+def without_foreign_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Leave out the calls that something other than a tool answered, with their answers.
+
+    A person's "reject" in LangChain's human-in-the-loop middleware is one: that call never ran,
+    so it is no part of the batch that did. The guard's own answers stay: they tell a refusal.
+    """
+    if not any(_foreign(message) for message in messages):
+        return list(messages)
+    kept: list[BaseMessage] = []
+    at = -1
+    for message in messages:
+        if not isinstance(message, ToolMessage):
+            at = len(kept)
+        elif _foreign(message):
+            # Ids may start anew in every turn: the answer belongs to the AI message before it.
+            asked = kept[at] if at >= 0 else None
+            if isinstance(asked, AIMessage):
+                ids = {call.get("id") for call in tool_calls_of(asked)}
+                kept[at] = only_calls(asked, ids - {message.tool_call_id})
+            continue
+        kept.append(message)
+    return kept
+
+
+def _foreign(message: BaseMessage) -> bool:
+    source = message.additional_kwargs.get("lc_source")
+    return isinstance(message, ToolMessage) and bool(source) and source != SOURCE
+
+
+def _with_calls(message: AIMessage, calls: list[Any], unread: list[Any]) -> AIMessage:
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": unread})
+
+
+def _edited_block(block: Any, edits: Mapping[Any, tuple[str, Mapping[str, Any]]]) -> Any:
+    if not isinstance(block, dict) or block.get("type") not in _CALL_BLOCKS:
+        return block
+    edit = edits.get(block.get("call_id") or block.get("id"))
+    if edit is None:
+        return block
+    key = _CALL_BLOCKS[block["type"]]
+    args: Any = dict(edit[1])
+    return {**block, "name": edit[0], key: json.dumps(args) if key == "arguments" else args}

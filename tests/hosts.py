@@ -1,0 +1,444 @@
+"""Which hosts does the guard run on, and what do they need to run without a provider?
+
+Scripted chat models, tools that count, and one small builder for each host. The hosts are the
+real ones: only the model's answers are made up, and they are computed from the messages that
+the host sends, so that one model may serve many threads at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import ConfigDict, Field
+
+# --- Models -----------------------------------------------------------------------------------
+
+
+class ScriptedChatModel(BaseChatModel):
+    """A chat model whose answer to a message list is computed by `respond`."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    respond: Callable[[Sequence[BaseMessage]], AIMessage]
+    requests: list[list[BaseMessage]] = Field(default_factory=list)
+    """Every message list that was sent, in order of arrival."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable:
+        """Accept tools and ignore them: the script knows what to call."""
+        return self.bind()
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
+        self.requests.append(list(messages))
+        return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
+        return self._generate(messages)
+
+    def _chunks(self, messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
+        self.requests.append(list(messages))
+        message = self.respond(messages)
+        if message.content:
+            yield ChatGenerationChunk(
+                message=AIMessageChunk(content=message.content, id=message.id)
+            )
+        for index, call in enumerate(message.tool_calls):
+            text = json.dumps(call["args"])
+            half = len(text) // 2
+            parts = [(call["name"], call["id"], text[:half]), (None, None, text[half:])]
+            for name, call_id, args in parts:
+                chunk = {"name": name, "args": args, "id": call_id, "index": index}
+                yield ChatGenerationChunk(
+                    message=AIMessageChunk(content="", tool_call_chunks=[chunk], id=message.id)
+                )
+        if not message.content and not message.tool_calls:
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", id=message.id))
+
+    def _stream(
+        self, messages, stop=None, run_manager=None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        for chunk in self._chunks(messages):
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    async def _astream(
+        self, messages, stop=None, run_manager=None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._chunks(messages):
+            if run_manager:
+                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+
+def turns_since_human(messages: Sequence[BaseMessage]) -> int:
+    """Count the AI messages after the last human one."""
+    count = 0
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            break
+        count += isinstance(message, AIMessage)
+    return count
+
+
+def ai_calls(calls: Sequence[tuple[str, Mapping[str, Any]]], turn: int | str) -> AIMessage:
+    """Make an AI message of `(name, args)` pairs with ids that are unique to the turn."""
+    return AIMessage(
+        content="",
+        tool_calls=[
+            {"name": name, "args": dict(args), "id": f"call_{turn}_{index}", "type": "tool_call"}
+            for index, (name, args) in enumerate(calls)
+        ],
+    )
+
+
+def repeating_model(
+    *calls: tuple[str, Mapping[str, Any]], times: int | None = None
+) -> ScriptedChatModel:
+    """Make a model that sends the same batch for ever, or `times` times a user turn."""
+    batch = calls or (("search", {"q": "a"}),)
+
+    def respond(messages: Sequence[BaseMessage]) -> AIMessage:
+        done = turns_since_human(messages)
+        if times is not None and done >= times:
+            return AIMessage(content="done")
+        return ai_calls(batch, sum(isinstance(message, AIMessage) for message in messages))
+
+    return ScriptedChatModel(respond=respond)
+
+
+def listed_model(*batches: Sequence[tuple[str, Mapping[str, Any]]]) -> ScriptedChatModel:
+    """Make a model that sends the batches in order after each human message, then says `done`."""
+
+    def respond(messages: Sequence[BaseMessage]) -> AIMessage:
+        turn = turns_since_human(messages)
+        if turn >= len(batches) or not batches[turn]:
+            return AIMessage(content="done")
+        return ai_calls(batches[turn], sum(isinstance(message, AIMessage) for message in messages))
+
+    return ScriptedChatModel(respond=respond)
+
+
+# --- Tools ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counter:
+    """Counts how often tool bodies ran, by tool name."""
+
+    runs: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, name: str, args: Mapping[str, Any]) -> int:
+        """Note one run; gives its number for this tool, from 1."""
+        with self._lock:
+            self.runs.append((name, dict(args)))
+            return sum(run[0] == name for run in self.runs)
+
+    def of(self, name: str) -> int:
+        """Say how often this tool's body ran."""
+        with self._lock:
+            return sum(run[0] == name for run in self.runs)
+
+    @property
+    def total(self) -> int:
+        """Say how often any body ran."""
+        return len(self.runs)
+
+
+def counting_tool(
+    counter: Counter,
+    name: str = "search",
+    answer: str | Callable[[int], Any] = "error: 503 service unavailable",
+    *,
+    native_async: bool = False,
+    **options: Any,
+) -> BaseTool:
+    """Make a tool `name(q)` that counts its runs; `answer` may depend on the run's number."""
+
+    def body(q: str = "") -> Any:
+        number = counter.add(name, {"q": q})
+        return answer(number) if callable(answer) else answer
+
+    async def abody(q: str = "") -> Any:
+        await asyncio.sleep(0)
+        return body(q)
+
+    return StructuredTool.from_function(
+        func=body,
+        coroutine=abody if native_async else None,
+        name=name,
+        description=f"The tool {name}.",
+        **options,
+    )
+
+
+# --- Hosts ------------------------------------------------------------------------------------
+
+
+def agent_graph(
+    model: BaseChatModel, tools: Sequence[BaseTool], *, checkpointer: Any = None, **options: Any
+) -> Any:
+    """Build an agent with `create_agent`: one task for each tool call."""
+    from langchain.agents import create_agent
+
+    return create_agent(model, list(tools), checkpointer=checkpointer, **options)
+
+
+def tool_node_graph(
+    model: BaseChatModel,
+    tools: Sequence[BaseTool],
+    *,
+    checkpointer: Any = None,
+    **tool_node_options: Any,
+) -> Any:
+    """Build agent and `ToolNode` in a `StateGraph`: one task for the whole batch."""
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode, tools_condition
+
+    bound = model.bind_tools(list(tools))
+
+    def agent(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [bound.invoke(state["messages"])]}
+
+    async def aagent(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await bound.ainvoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", RunnableLambda(agent, aagent))
+    builder.add_node("tools", ToolNode(list(tools), **tool_node_options))
+    builder.add_edge(START, "agent")
+    builder.add_conditional_edges("agent", tools_condition)
+    builder.add_edge("tools", "agent")
+    return builder.compile(checkpointer=checkpointer)
+
+
+def lcel_chain(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable:
+    """Build one round of `model | tools` as a chain: message list in, new messages out."""
+    by_name = {tool.name: tool for tool in tools}
+    bound = model.bind_tools(list(tools))
+
+    def call_tools(message: AIMessage) -> list[BaseMessage]:
+        answers = [by_name[call["name"]].invoke(call) for call in message.tool_calls]
+        return [message, *answers]
+
+    async def acall_tools(message: AIMessage) -> list[BaseMessage]:
+        answers = [await by_name[call["name"]].ainvoke(call) for call in message.tool_calls]
+        return [message, *answers]
+
+    return bound | RunnableLambda(call_tools, acall_tools)
+
+
+def agent_executor(model: BaseChatModel, tools: Sequence[BaseTool], **options: Any) -> Runnable:
+    """Build an `AgentExecutor` of langchain-classic around a tool-calling agent."""
+    from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
+    from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+
+    prompt = ChatPromptTemplate.from_messages(
+        [("human", "{input}"), MessagesPlaceholder("agent_scratchpad")]
+    )
+    agent = create_tool_calling_agent(model, list(tools), prompt)
+    return AgentExecutor(agent=agent, tools=list(tools), **options)
+
+
+def functional_agent(
+    model: BaseChatModel, tools: Sequence[BaseTool], *, checkpointer: Any = None
+) -> Any:
+    """Build the same agent in the functional API: every call is a task of its own."""
+    from langgraph.func import entrypoint, task
+    from langgraph.graph.message import add_messages
+
+    by_name = {tool.name: tool for tool in tools}
+    bound = model.bind_tools(list(tools))
+
+    @task
+    def call_model(messages: list[BaseMessage]) -> AIMessage:
+        return bound.invoke(messages)
+
+    @task
+    def call_tool(call: dict[str, Any]) -> ToolMessage:
+        return by_name[call["name"]].invoke(call)
+
+    @entrypoint(checkpointer=checkpointer)
+    def agent(messages: list[BaseMessage]) -> list[BaseMessage]:
+        answer = call_model(messages).result()
+        while answer.tool_calls:
+            futures = [call_tool(call) for call in answer.tool_calls]
+            results = [future.result() for future in futures]
+            messages = add_messages(messages, [answer, *results])
+            answer = call_model(messages).result()
+        return add_messages(messages, [answer])
+
+    return agent
+
+
+def agent_as_tool(agent: Any, name: str = "task") -> BaseTool:
+    """Wrap an agent as a tool `name(q)` of another agent, as multi-agent systems do."""
+
+    def run(q: str = "") -> str:
+        result = agent.invoke({"messages": [HumanMessage(q or "go")]})
+        return str(result["messages"][-1].content)
+
+    async def arun(q: str = "") -> str:
+        result = await agent.ainvoke({"messages": [HumanMessage(q or "go")]})
+        return str(result["messages"][-1].content)
+
+    return StructuredTool.from_function(
+        func=run, coroutine=arun, name=name, description=f"Hands work to the agent {name}."
+    )
+
+
+GRAPHS: dict[str, Callable[..., Any]] = {
+    "create_agent": agent_graph,
+    "tool_node": tool_node_graph,
+}
+"""The hosts with a graph state, by test id."""
+
+MODES = ("invoke", "ainvoke", "stream", "astream")
+"""The ways to run a graph or chain; tests are parametrised over them."""
+
+
+# --- Running ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What a run left behind."""
+
+    values: Any
+    """The last state (or output) that the host gave."""
+    interrupts: tuple[Any, ...] = ()
+    """The interrupts that ended the run, in the order in which they appeared."""
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """The messages of the last state."""
+        return list(self.values["messages"])
+
+
+async def drive(graph: Any, mode: str, value: Any, config: Mapping[str, Any]) -> Outcome:
+    """Run a graph in one of `MODES` and give its last state and its interrupts.
+
+    `invoke` and `stream` run in a thread of their own, so that they are truly synchronous.
+    """
+    if mode == "invoke":
+        return _outcome(await asyncio.to_thread(graph.invoke, value, config))
+    if mode == "ainvoke":
+        return _outcome(await graph.ainvoke(value, config))
+    stream_mode = ["values", "messages"]
+    if mode == "stream":
+        chunks = await asyncio.to_thread(
+            lambda: list(graph.stream(value, config, stream_mode=stream_mode))
+        )
+    else:
+        chunks = [item async for item in graph.astream(value, config, stream_mode=stream_mode)]
+    values: dict[str, Any] = {}
+    interrupts: list[Any] = []
+    for kind, chunk in chunks:
+        if kind == "values":
+            interrupts.extend(chunk.get("__interrupt__", ()))
+            values = {**values, **{k: v for k, v in chunk.items() if k != "__interrupt__"}}
+    return Outcome(values, tuple(interrupts))
+
+
+def _outcome(result: Any) -> Outcome:
+    if isinstance(result, dict):
+        return Outcome(
+            {key: value for key, value in result.items() if key != "__interrupt__"},
+            tuple(result.get("__interrupt__", ())),
+        )
+    return Outcome(result)
+
+
+def thread(name: str, *handlers: Any, **options: Any) -> dict[str, Any]:
+    """Make the config of one conversation."""
+    return {
+        "configurable": {"thread_id": name},
+        "callbacks": list(handlers),
+        "recursion_limit": 60,
+        **options,
+    }
+
+
+def ask(text: str = "go") -> dict[str, Any]:
+    """Make the input of one user turn."""
+    return {"messages": [HumanMessage(text)]}
+
+
+# --- Checks -----------------------------------------------------------------------------------
+
+
+def assert_valid_history(messages: Sequence[BaseMessage]) -> None:
+    """Check that every tool call is answered exactly once, directly after its AI message.
+
+    Providers refuse any other history.
+    """
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        assert not isinstance(message, ToolMessage), f"an answer without a call at {index}"
+        index += 1
+        if not isinstance(message, AIMessage):
+            continue
+        wanted = sorted(str(call["id"]) for call in message.tool_calls)
+        answered = []
+        while index < len(messages) and isinstance(messages[index], ToolMessage):
+            answered.append(str(messages[index].tool_call_id))
+            index += 1
+        assert sorted(answered) == wanted, f"calls {wanted} are answered by {sorted(answered)}"
+
+
+def open_calls(messages: Sequence[BaseMessage]) -> list[str]:
+    """List the ids of the tool calls without an answer."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    return [
+        str(call["id"])
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+        if call["id"] not in answered
+    ]
+
+
+__all__ = [
+    "GRAPHS",
+    "MODES",
+    "Counter",
+    "Outcome",
+    "ScriptedChatModel",
+    "agent_as_tool",
+    "agent_executor",
+    "agent_graph",
+    "ai_calls",
+    "ask",
+    "assert_valid_history",
+    "counting_tool",
+    "drive",
+    "functional_agent",
+    "lcel_chain",
+    "listed_model",
+    "open_calls",
+    "repeating_model",
+    "thread",
+    "tool_node_graph",
+    "turns_since_human",
+]
