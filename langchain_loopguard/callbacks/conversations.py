@@ -1,0 +1,256 @@
+"""What is remembered of a conversation, and for how long?
+
+A conversation is the message list of one agent: its reader, its latest batches and what was
+decided about them. `Conversations` keeps a bounded number of them and drops those that were
+idle longest, but never one with an open session. What is dropped is read again from the
+messages when the conversation goes on.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import ToolMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from langchain_core.messages import AIMessage
+
+    from langchain_loopguard.callbacks.questions import Question
+    from langchain_loopguard.callbacks.runs import Key, RunTree
+    from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.errors import LoopDetectedError
+    from langchain_loopguard.messages import MessageReader
+
+_MAX_BATCHES = 8
+"""Batches remembered in a conversation. One is under way at a time, a few where one graph runs
+several agents side by side; none of that was measured."""
+
+_MAX_MESSAGES = 4
+"""AI messages remembered until their tools start: the agent's and those of helpers in between."""
+
+_MAX_SESSIONS = 256
+"""Sessions remembered whose end is never seen, because the handler was attached to a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was decided about a batch.
+
+    Attributes:
+        everyone: What every call is answered with, `None` if the calls run.
+        single: What single calls are answered with, by call id.
+    """
+
+    everyone: str | None = None
+    single: Mapping[str, str] = field(default_factory=dict)
+
+    def to(self, call_id: str | None) -> str | None:
+        """Give the text that a call is answered with, `None` if it runs."""
+        return self.single.get(call_id or "", self.everyone)
+
+
+RUN = Answer()
+"""The calls run."""
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """The tool calls of one AI message, or one call that no message stands behind.
+
+    Attributes:
+        key: Names the batch in its conversation.
+        calls: The calls.
+        decision: What the guard said.
+        parent: The run that a call without a message was started by.
+        started: Whether a tool of the batch was started: not so for tools that don't exist.
+        told: Whether a warning about it was handed on.
+        answer: What was decided, `None` while nothing is.
+        question: What a person was asked about it.
+        outputs: What its tools gave, by call id.
+    """
+
+    key: str
+    calls: list[dict[str, Any]]
+    decision: Decision
+    message: AIMessage | None = None
+    parent: UUID | None = None
+    started: bool = False
+    told: bool = False
+    answer: Answer | None = None
+    question: Question | None = None
+    outputs: dict[str, ToolMessage] = field(default_factory=dict)
+
+    @property
+    def call_ids(self) -> set[str]:
+        """The ids of the calls."""
+        return {str(call["id"]) for call in self.calls if call.get("id")}
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call has an output."""
+        return len(self.outputs) >= len(self.calls)
+
+    def take(self, call_id: str, output: Any, *, status: str = "success") -> None:
+        """Note what a tool gave: a tool message, a command or list that holds one, or content."""
+        for item in _flat(output):
+            if isinstance(item, ToolMessage):
+                self.outputs[str(item.tool_call_id)] = item
+        if call_id not in self.outputs:
+            content = output if isinstance(output, str) else repr(output)
+            self.outputs[call_id] = ToolMessage(
+                content=content, tool_call_id=call_id, status=status
+            )
+
+
+def _flat(output: Any) -> list[Any]:
+    if isinstance(output, list | tuple):
+        return [item for part in output for item in _flat(part)]
+    update = getattr(output, "update", None)
+    if isinstance(update, dict):  # A LangGraph `Command`.
+        return _flat(update.get("messages", []))
+    return [output]
+
+
+@dataclass(slots=True, eq=False)
+class Conversation:
+    """One agent's message list, as far as it was seen."""
+
+    reader: MessageReader
+    batches: dict[str, Batch] = field(default_factory=dict)
+    sessions: set[UUID] = field(default_factory=set)
+    session: UUID | None = None
+    """The session that was seen last."""
+    prompt: str = ""
+    """The human text that was seen last, where messages have no ids."""
+    refusals: dict[str, str] = field(default_factory=dict)
+    """Texts that calls were refused with, by call id, until their tool message was seen."""
+
+    def add(self, batch: Batch) -> Batch:
+        """Remember a batch."""
+        self.batches.pop(batch.key, None)
+        self.batches[batch.key] = batch
+        while len(self.batches) > _MAX_BATCHES:
+            del self.batches[next(iter(self.batches))]
+        return batch
+
+    @property
+    def last(self) -> Batch | None:
+        """The batch that was added last."""
+        return next(reversed(self.batches.values()), None)
+
+    def batch_of(self, call_id: str | None) -> Batch | None:
+        """Find the latest batch with a call of this id."""
+        if not call_id:
+            return None
+        for batch in reversed(self.batches.values()):
+            if call_id in batch.call_ids:
+                return batch
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Ending:
+    """Why a session is to end before its next model call.
+
+    Attributes:
+        error: What to raise.
+        to_model: What the calls are answered with that don't run any more.
+        last_word: The final AI message where the run may end without an error.
+        delivered: Whether the session was ended.
+    """
+
+    error: LoopDetectedError
+    to_model: str
+    last_word: str | None = None
+    delivered: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """What is remembered while a session is open."""
+
+    ending: Ending | None = None
+    keys: set[Key] = field(default_factory=set)
+    """The conversations that it goes on with."""
+    spoken: dict[Key, deque[AIMessage]] = field(default_factory=dict)
+    """AI messages with tool calls, the latest last, by conversation."""
+
+    def hear(self, key: Key, message: AIMessage) -> None:
+        """Remember an AI message until its tools start."""
+        self.spoken.setdefault(key, deque(maxlen=_MAX_MESSAGES)).append(message)
+
+
+class Conversations:
+    """The conversations and sessions of one handler."""
+
+    def __init__(self, new_reader: Callable[[], MessageReader], limit: int) -> None:
+        """Keep up to `limit` conversations that have no open session."""
+        self._new_reader = new_reader
+        self._limit = limit
+        self._kept: OrderedDict[Key, Conversation] = OrderedDict()
+        self._sessions: OrderedDict[UUID, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Count the conversations."""
+        return len(self._kept)
+
+    def find(self, key: Key) -> Conversation | None:
+        """Give a conversation if it is remembered."""
+        return self._kept.get(key)
+
+    def get(self, key: Key, session: UUID, *, live: bool) -> Conversation:
+        """Give a conversation, a new one if need be.
+
+        Args:
+            key: Names the conversation.
+            session: The session that goes on with it.
+            live: Whether the end of the session will be seen.
+        """
+        kept = self._kept.get(key)
+        if kept is None:
+            self._make_room()
+            kept = self._kept[key] = Conversation(self._new_reader())
+        self._kept.move_to_end(key)
+        if live:
+            kept.sessions.add(session)
+            self.session(session).keys.add(key)
+        return kept
+
+    def session(self, session_id: UUID) -> Session:
+        """Give what is remembered of a session."""
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = self._sessions[session_id] = Session()
+        return found
+
+    def end_session(self, session_id: UUID) -> Session | None:
+        """Forget a session, and the conversations that were its own."""
+        ended = self._sessions.pop(session_id, None)
+        own = ("session", str(session_id))
+        for key in ended.keys if ended is not None else ():
+            kept = self._kept.get(key)
+            if kept is not None:
+                kept.sessions.discard(session_id)
+                if key[:2] == own:
+                    del self._kept[key]
+        return ended
+
+    def trim_sessions(self, runs: RunTree) -> None:
+        """Forget sessions whose end was not and will not be seen, the oldest first."""
+        if len(self._sessions) <= _MAX_SESSIONS:
+            return
+        stale = [key for key in self._sessions if key not in runs]
+        for key in stale[: len(self._sessions) - _MAX_SESSIONS]:
+            del self._sessions[key]
+
+    def _make_room(self) -> None:
+        if len(self._kept) < self._limit:
+            return
+        idle = next((key for key, kept in self._kept.items() if not kept.sessions), None)
+        if idle is not None:
+            del self._kept[idle]

@@ -1,0 +1,413 @@
+"""What does the handler do with each callback event?
+
+It places the event, has it read, and carries out what was decided. What is to be raised is worked
+out under the lock and raised at the end, so that a fault of the guard and a decision of the guard
+can't be mixed up.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from langchain_loopguard.callbacks.conversations import RUN
+from langchain_loopguard.callbacks.reading import Reading
+from langchain_loopguard.callbacks.runs import MISSING, RunTree
+from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.messages import is_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+    from uuid import UUID
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.outputs import LLMResult
+
+    from langchain_loopguard.callbacks.conversations import Batch, Ending
+    from langchain_loopguard.callbacks.host import Task
+    from langchain_loopguard.callbacks.runs import Run
+    from langchain_loopguard.callbacks.verdicts import Verdicts
+    from langchain_loopguard.core.decision import Decision
+
+logger = logging.getLogger("langchain_loopguard.callbacks")
+
+OnDetected = Literal["interrupt", "raise", "refuse", "warn"]
+"""What happens when a loop is detected."""
+
+Scope = Literal["thread", "handler"]
+"""Over what the handler counts."""
+
+
+class LoopGuardCallbackHandler(BaseCallbackHandler):
+    """Stops an agent that repeats its tool calls, from `config["callbacks"]`.
+
+    Pass one instance to the call of the agent or graph (`config={"callbacks": [handler]}`) or
+    bind it with `with_config`; it may serve any number of threads, in sync and async runs alike.
+    Attached to a model or a tool alone it sees too little to stop every loop.
+
+    LangChain logs each exception that leaves a handler, also those that are meant to: expect a
+    warning "Error in LoopGuardCallbackHandler.on_tool_start callback" from the logger
+    `langchain_core.callbacks.manager` whenever a run is interrupted, refused or ended. A tracer
+    that stands before this handler in the list sees such a tool call start and never end.
+
+    Args:
+        policy: What counts as a loop; `LoopGuardPolicy()` without one.
+        on_detected: What happens to a batch that is a loop. `"interrupt"` asks a person with
+            `langgraph.types.interrupt`, once for the batch, before any of it runs; see
+            `langchain_loopguard.interrupts` for the question and the accepted answers (all but
+            an edited call). Outside a graph, and in a graph without a checkpointer, it raises
+            `LoopDetectedError`. `"raise"` ends the run in `LoopDetectedError`; in a graph with a
+            checkpointer the calls are answered first, so that the thread can go on later.
+            `"refuse"` has the calls answered with an error and lets the model go on, until
+            `LoopGuardPolicy.max_refusals` ends the run in `LoopDetectedError`; it needs a
+            `ToolNode` (`create_agent` has one) that handles errors, and is `"raise"` elsewhere.
+            `"warn"` only tells.
+        scope: `"thread"` counts for each `thread_id`, and for each run of the outermost chain
+            without one; agents inside an agent are counted on their own. `"handler"` counts over
+            all runs that this instance sees, for a loop written by hand around a chain: use one
+            instance for each conversation.
+        messages_key: The key of a graph's state that holds the messages.
+        notify: Called with each decision that found something, once a batch. Without it, a
+            warning is logged for what no person hears of otherwise.
+        max_conversations: How many idle conversations are remembered. One that was dropped is
+            read again from its messages.
+        fail_open: Whether a fault of the guard itself is logged once and the agent goes on
+            unguarded; `False` raises it.
+
+    Raises:
+        ValueError: If an option has a value it can't have; the message names both.
+    """
+
+    raise_error = True
+    # In async code, a handler that isn't run inline is run after the event, in a thread.
+    run_inline = True
+
+    def __init__(
+        self,
+        policy: LoopGuardPolicy | None = None,
+        *,
+        on_detected: OnDetected = "interrupt",
+        scope: Scope = "thread",
+        messages_key: str = "messages",
+        notify: Callable[[Decision], None] | None = None,
+        max_conversations: int = 1000,
+        fail_open: bool = True,
+    ) -> None:
+        super().__init__()
+        if policy is not None and not isinstance(policy, LoopGuardPolicy):
+            raise ValueError(f"policy: must be a LoopGuardPolicy or None, not {policy!r}")
+        _check_choice("on_detected", on_detected, get_args(OnDetected))
+        _check_choice("scope", scope, get_args(Scope))
+        if not isinstance(messages_key, str) or not messages_key:
+            raise ValueError(f"messages_key: must be a name, not {messages_key!r}")
+        if notify is not None and not callable(notify):
+            raise ValueError(f"notify: must be callable or None, not {notify!r}")
+        if type(max_conversations) is not int or max_conversations < 1:
+            raise ValueError(f"max_conversations: must be 1 or more, not {max_conversations!r}")
+        self.policy = LoopGuardPolicy() if policy is None else policy
+        self.on_detected: OnDetected = on_detected
+        self.scope: Scope = scope
+        self.messages_key = messages_key
+        self.notify = notify
+        self.fail_open = fail_open
+        self._lock = threading.RLock()
+        self._logged = False
+        self._told: list[Decision] = []
+        self._runs = RunTree()
+        self._reading = Reading(
+            self.policy,
+            self._runs,
+            scope=scope,
+            messages_key=messages_key,
+            max_conversations=max_conversations,
+            tell=self._told.append,
+        )
+        self._verdicts: Verdicts | None = None
+
+    @property
+    def ignore_retriever(self) -> bool:
+        """Retrievers call no tools."""
+        return True
+
+    # --- Events ---------------------------------------------------------------------------
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,  # noqa: ARG002
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
+        """Place the run; a resume brings its answer here."""
+        self._carry_out(self._chain_started, run_id, parent_run_id, metadata, inputs)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Mark refusals as the guard's; end a run that no model call has ended.
+
+        Raises:
+            LoopDetectedError: If the run was to end, and went on to its own end without a model.
+        """
+        self._carry_out(self._chain_ended, run_id, outputs)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Forget the run."""
+        self._carry_out(self._forget, run_id)
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
+        """Read the history; ask about a loop of calls that no tool was started for.
+
+        Raises:
+            GraphInterrupt: LangGraph's signal that a person is asked.
+            ParentCommand: LangGraph's signal that the node ends with a final message.
+            LoopDetectedError: If the run is to end.
+        """
+        sent = messages[0] if messages else []
+        self._carry_out(self._model_started, run_id, parent_run_id, metadata, sent)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Remember the AI message until its tools start."""
+        self._carry_out(self._model_spoke, run_id, response)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Forget the run."""
+        self._carry_out(self._forget, run_id)
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Let the call run, or keep it from running by raising.
+
+        Raises:
+            GraphInterrupt: LangGraph's signal that a person is asked about the batch.
+            LoopDetectedError: If the call is refused, or the run is to end.
+            InvalidResumeError: If the graph was resumed with a value that is no answer.
+        """
+        call = {
+            "name": (serialized or {}).get("name") or kwargs.get("name") or "",
+            "args": input_str if inputs is None else inputs,
+            "id": kwargs.get("tool_call_id"),
+        }
+        # `Runnable.with_retry` tags each attempt after the first.
+        retried = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
+        interrupts = self._safely(self._tool_placed, run_id, parent_run_id, metadata, call["id"])
+        self._carry_out(self._tool_started, run_id, call, interrupts, retried)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note what the tool gave."""
+        self._carry_out(self._tool_ended, run_id, output, "success")
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note the error as what the tool gave."""
+        self._carry_out(self._tool_ended, run_id, repr(error), "error")
+
+    # --- What is done with them, under the lock -------------------------------------------
+
+    def _chain_started(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        inputs: Any,
+    ) -> None:
+        self._runs.start(run_id, parent_run_id, metadata, inputs)
+
+    def _chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
+        run = self._runs.get(run_id)
+        if run is not None and run.in_graph:
+            refusing = self._reading.refusing(run)
+            if refusing is not None:
+                self._verdict_module().mark_refusals(outputs, refusing.refusals)
+        ending = self._end(run_id)
+        if ending is None or ending.delivered or ending.last_word is not None:
+            return None
+        return ending.error
+
+    def _model_started(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        sent: list[BaseMessage],
+    ) -> Exception | None:
+        run = self._runs.start(run_id, parent_run_id, metadata)
+        if run.internal:
+            return None
+        error = self._before_model(run, sent)
+        if error is not None:
+            self._end(run_id)
+        return error
+
+    def _before_model(self, run: Run, sent: list[BaseMessage]) -> Exception | None:
+        task = self._task(run)
+        session = self._reading.conversations.session(run.session)
+        if session.ending is not None:
+            return self._verdict().end(session.ending, run, task)
+        history = self._reading.model_starts(run, task, sent, asks=self._asks(task))
+        if history is None:
+            return None
+        error = None
+        batch = history.batch
+        if batch is not None:
+            self._tell_once(batch)
+            if batch.question is not None or batch.decision.action >= Action.ASK:
+                error = self._verdict().on_model(history, session, run, task, sent)
+        elif history.messages and is_refusal(history.messages[-1]):
+            error = self._verdict().after_refusal(history, session, run, task)
+        self._reading.close(history, sent)
+        return error
+
+    def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:
+        run = self._runs.get(run_id)
+        if run is not None and not run.internal:
+            self._reading.model_spoke(run, response)
+        self._end(run_id)
+
+    def _tool_placed(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        call_id: str | None,
+    ) -> dict[str, Any] | None:
+        """Place the run; gives the thread's open interrupts if another process has asked."""
+        with self._lock:
+            run = self._runs.start(run_id, parent_run_id, metadata)
+            run.is_tool = True
+            run.call_id = call_id
+            known = self._reading.knows(run, call_id)
+        # Outside the lock: an async saver that is read from a tool's thread waits for the event
+        # loop, and the event loop may be waiting for the lock.
+        if known or run.resume is MISSING or self.on_detected != "interrupt":
+            return None
+        task = self._task(run)
+        return task.open_interrupts() if task is not None else None
+
+    def _tool_started(
+        self,
+        run_id: UUID,
+        call: dict[str, Any],
+        interrupts: dict[str, Any] | None,
+        retried: bool,
+    ) -> Exception | None:
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        task = self._task(run)
+        asks = self._asks(task)
+        kept, batch = self._reading.tool_starts(run, task, call, asks=asks, retried=retried)
+        session = self._reading.conversations.session(run.session)
+        if interrupts and task is not None and batch.question is None:
+            self._verdict_module().take_up(batch, interrupts, run, task)
+        self._tell_once(batch)
+        harmless = batch.decision.action < Action.ASK and (
+            batch.answer is None or batch.answer is RUN
+        )
+        if harmless and batch.question is None and session.ending is None:
+            return None
+        error = self._verdict().on_call(kept, batch, session, run, task)
+        if error is not None:
+            self._end(run_id)
+        return error
+
+    def _tool_ended(self, run_id: UUID, output: Any, status: str) -> None:
+        run = self._runs.get(run_id)
+        if run is not None:
+            self._reading.tool_ended(run, output, status)
+        self._end(run_id)
+
+    def _forget(self, run_id: UUID) -> None:
+        self._end(run_id)
+
+    # --- Helpers --------------------------------------------------------------------------
+
+    def _end(self, run_id: UUID) -> Ending | None:
+        self._runs.end(run_id)
+        session = self._reading.conversations.end_session(run_id)
+        return session.ending if session is not None else None
+
+    def _task(self, run: Run) -> Task | None:
+        if not run.in_graph:
+            return None
+        from langchain_loopguard.callbacks import host
+
+        return host.current_task(run)
+
+    def _asks(self, task: Task | None) -> bool:
+        return self.on_detected == "interrupt" and task is not None and task.resumable
+
+    def _verdict(self) -> Verdicts:
+        if self._verdicts is None:
+            self._verdicts = self._verdict_module().Verdicts(self.on_detected, self.messages_key)
+        return self._verdicts
+
+    def _verdict_module(self) -> ModuleType:
+        from langchain_loopguard.callbacks import verdicts
+
+        return verdicts
+
+    def _tell_once(self, batch: Batch) -> None:
+        if batch.decision.findings and not batch.told:
+            batch.told = True
+            self._told.append(batch.decision)
+
+    def _carry_out(self, act: Callable[..., Exception | None], *args: Any) -> None:
+        def locked() -> Exception | None:
+            with self._lock:
+                return act(*args)
+
+        error = self._safely(locked)
+        with self._lock:
+            told, self._told[:] = list(self._told), []
+        for decision in told:
+            self._safely(self._notify, decision)
+        if error is not None:
+            raise error
+
+    def _notify(self, decision: Decision) -> None:
+        if self.notify is not None:
+            self.notify(decision)
+        elif decision.action is Action.WARN or self.on_detected in {"warn", "refuse"}:
+            logger.warning("%s", decision.to_person)
+
+    def _safely(self, act: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return act(*args)
+        except Exception:
+            if not self.fail_open:
+                raise
+            if not self._logged:
+                self._logged = True
+                logger.exception("The loop guard failed; the agent goes on unguarded.")
+            return None
+
+
+def _check_choice(field: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        names = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{field}: must be one of {names}, not {value!r}")

@@ -1,0 +1,146 @@
+"""What can a callback ask of the LangGraph task that it runs in?
+
+The only file that uses LangGraph's graphs, so it is loaded only inside one: importing LangGraph
+costs some 0.4 seconds. The keys that begin with `__pregel` are LangGraph's own; each use says
+what happens when one is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import BaseMessage
+from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt, ParentCommand
+from langgraph.types import Command, Interrupt, interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_loopguard.callbacks.runs import Run
+
+_SCRATCHPAD = "__pregel_scratchpad"
+_READ = "__pregel_read"
+_CHECKPOINTER = "__pregel_checkpointer"
+_INTERRUPT = "__interrupt__"
+
+
+class Task:
+    """The graph task that the current callback runs in."""
+
+    __slots__ = ("_config", "_node", "ns")
+
+    def __init__(self, run: Run, config: Mapping[str, Any]) -> None:
+        """Keep the task's namespace and node, and the configurable part of its config."""
+        self.ns = run.ns
+        self._node = run.node
+        self._config = config
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the graph has a checkpointer, so that an interrupt can be answered.
+
+        Where LangGraph doesn't say, a thread id is the sign of one.
+        """
+        if _CHECKPOINTER in self._config:
+            return bool(self._config[_CHECKPOINTER])
+        return bool(self._config.get("thread_id"))
+
+    @property
+    def interrupt_id(self) -> str:
+        """The id of this task's first interrupt, the same in every process."""
+        return Interrupt.from_ns(None, self.ns).id
+
+    def messages(self, key: str) -> Sequence[BaseMessage] | None:
+        """Give the messages of the graph's state, `None` if it has none under this key."""
+        read = self._config.get(_READ)
+        if read is None:
+            return None
+        try:
+            value = read(key, False)  # noqa: FBT003 - the host's signature
+        except Exception:  # noqa: BLE001 - an unknown key raises what the channel likes
+            return None
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            return None
+        # One is looked at: a long history is read at every model call.
+        return value if not value or isinstance(value[-1], BaseMessage) else None
+
+    def ask(self, payload: dict[str, Any]) -> Any:
+        """Interrupt the task.
+
+        Returns:
+            The answer when the task was resumed with one, otherwise the `GraphInterrupt` to
+            raise. An interrupt made by hand could never be answered.
+        """
+        try:
+            return interrupt(payload)
+        except GraphInterrupt as unanswered:
+            return unanswered
+
+    def unanswered(self, outcome: Any) -> tuple[Interrupt[Any], ...] | None:
+        """Give the interrupts of what `ask` gave, `None` if that was an answer."""
+        return outcome.args[0] if isinstance(outcome, GraphInterrupt) else None
+
+    def undone(self, interrupts: tuple[Interrupt[Any], ...] = ()) -> Exception:
+        """Give the exception that leaves the task undone until the resume, with no new question.
+
+        LangGraph says that this class is never raised directly. Here it either repeats what
+        `interrupt` raised, or holds no interrupt and only means "not done": a question of its
+        own in each task would have to be answered one by one.
+
+        Args:
+            interrupts: The interrupts to repeat.
+        """
+        return GraphInterrupt(interrupts)
+
+    def open_interrupts(self) -> dict[str, Any] | None:
+        """Give the thread's open interrupts, payloads by id, as the checkpointer has them.
+
+        Returns:
+            `None` if they can't be read: an async saver refuses to be read from the event loop
+            that it serves.
+        """
+        roots = self._config.get("checkpoint_map") or {}
+        where = {"thread_id": self._config.get("thread_id"), "checkpoint_ns": ""}
+        if roots.get(""):
+            where["checkpoint_id"] = roots[""]
+        try:
+            saved = self._config[_CHECKPOINTER].get_tuple({"configurable": where})
+            return {
+                item.id: item.value
+                for _, channel, items in (saved.pending_writes or ())
+                if channel == _INTERRUPT
+                for item in items
+            }
+        except Exception:  # noqa: BLE001 - any saver, any error: then it is not known
+            return None
+
+    def last_word(self, key: str, message: BaseMessage) -> Exception | None:
+        """Give the exception that ends the node with a message as its output.
+
+        LangGraph takes a command that a node's inside addresses to the node for the node's own
+        output, so the graph goes on as if the model had spoken these words.
+
+        Returns:
+            `None` where there are no messages to add to, in the functional API for instance.
+        """
+        if not self._node or self.messages(key) is None:
+            return None
+        return ParentCommand(Command(graph=self._node, update={key: [message]}))
+
+
+def current_task(run: Run) -> Task | None:
+    """Find the task that a callback runs in.
+
+    Returns:
+        `None` where the task's context was lost, in a thread started by hand for instance:
+        nothing can be asked there.
+    """
+    try:
+        config = get_config().get("configurable", {})
+    except RuntimeError:
+        return None
+    if config.get("checkpoint_ns") != run.ns or _SCRATCHPAD not in config:
+        return None
+    return Task(run, config)

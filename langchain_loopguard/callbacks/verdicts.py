@@ -1,0 +1,332 @@
+"""What is done about a batch that is a loop?
+
+A person is asked, the calls are refused, or the run ends. Nothing is raised here: each function
+gives what is to be raised, and a batch's `answer` says what happens to its calls. Loaded when
+the first loop is found, since the errors come with LangGraph where that is installed.
+
+A run that ends leaves a history that can be continued, where the host permits: the calls are
+answered first, and the next model call ends the run. A tool that runs an agent of its own is
+answered too, so that each agent around it ends in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+
+from langchain_loopguard.callbacks.conversations import RUN, Answer, Ending
+from langchain_loopguard.callbacks.questions import Question
+from langchain_loopguard.callbacks.runs import MISSING
+from langchain_loopguard.core.decision import Action
+from langchain_loopguard.errors import (
+    GraphLoopDetectedError,
+    InvalidResumeError,
+    loop_detected_error,
+)
+from langchain_loopguard.interrupts import interrupt_payload, parse_resume
+from langchain_loopguard.messages import SOURCE, is_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_loopguard.callbacks.conversations import Batch, Conversation, Session
+    from langchain_loopguard.callbacks.host import Task
+    from langchain_loopguard.callbacks.reading import History
+    from langchain_loopguard.callbacks.runs import Run
+    from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.errors import LoopDetectedError
+    from langchain_loopguard.interrupts import Resume
+
+_NO_CHECKPOINTER = (
+    "A person was to be asked, but this graph has no checkpointer, so it could not be resumed. "
+    "Compile it with one (`builder.compile(checkpointer=...)`), or choose another `on_detected`: "
+    "'raise', 'refuse' or 'warn'."
+)
+_NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
+_NO_TOOL_NODE = "The calls were not run. A call can be refused only where a `ToolNode` runs it."
+_RAISED = (
+    "The calls were not run. Choose on_detected='interrupt' to ask a person, or 'refuse' to let "
+    "the agent try something else."
+)
+_BY_PERSON = "A person stopped the run."
+_NOT_RUN = "This call was not run: the run was ended because the same step was repeated."
+_ENDED = "Stopped. The same step was repeated."
+_NO_EDIT = (
+    "A callback handler can't change a call, it can only let it run or refuse it. Refuse it and "
+    "say in the text what to call instead, or use `LoopGuardNode`. The question is still open."
+)
+
+
+class Verdicts:
+    """Carries out what a handler is to do about loops."""
+
+    def __init__(self, on_detected: str, messages_key: str) -> None:
+        """Take the handler's options."""
+        self._on_detected = on_detected
+        self._messages_key = messages_key
+
+    # --- A tool call, a model call --------------------------------------------------------
+
+    def on_call(
+        self, kept: Conversation, batch: Batch, session: Session, run: Run, task: Task | None
+    ) -> Exception | None:
+        """Decide about a call that starts.
+
+        Returns:
+            What keeps it from running, `None` if it runs.
+        """
+        if session.ending is not None and batch.answer is None:
+            batch.answer = Answer(session.ending.to_model)
+        error = self._settle(kept, batch, session, run, task)
+        if error is not None or batch.answer is None:
+            return error
+        text = batch.answer.to(run.call_id)
+        if text is None:
+            return None
+        reason = session.ending.error if session.ending else _error(batch.decision, _NO_TOOL_NODE)
+        if not run.in_graph:
+            return reason
+        if run.call_id:
+            kept.refusals[run.call_id] = text
+        return _refused(reason, text, batch.decision.findings)
+
+    def on_model(
+        self, history: History, session: Session, run: Run, task: Task | None, sent: Any
+    ) -> Exception | None:
+        """Decide about a batch whose calls were answered without a tool: no such tool exists.
+
+        It is too late to refuse the calls, but not to ask, and the model reads their answers
+        next, so a text is added to those.
+
+        Returns:
+            What keeps the model from being called, `None` if it is.
+        """
+        batch = history.batch
+        if batch is None:
+            return None
+        error = self._settle(history.conversation, batch, session, run, task, at_model=True)
+        if error is None and session.ending is not None:
+            error = self.end(session.ending, run, task)
+        if error is None and batch.answer is not None:
+            _add_to_answers((*history.messages, *sent), batch, batch.answer)
+        return error
+
+    def after_refusal(
+        self, history: History, session: Session, run: Run, task: Task | None
+    ) -> Exception | None:
+        """End a run whose calls were refused because it was to end.
+
+        The process that was to end it has died; that a person stopped it, or that the guard
+        did, is in the history.
+        """
+        if history.messages[-1].content != _NOT_RUN:
+            return None
+        session.ending = Ending(_plain_error(_ENDED), _NOT_RUN, _ENDED)
+        return self.end(session.ending, run, task)
+
+    def end(self, ending: Ending, run: Run, task: Task | None) -> Exception:
+        """End a run from its model call, where every earlier call has its answer."""
+        if run.tool is not None and run.in_graph:
+            return _refused(ending.error, ending.to_model, ())
+        delivered, ending.delivered = ending.delivered, True
+        if ending.last_word is not None and not delivered and task is not None:
+            mark = {"lc_source": SOURCE}
+            message = AIMessage(content=ending.last_word, additional_kwargs=mark)
+            last_word = task.last_word(self._messages_key, message)
+            if last_word is not None:
+                return last_word
+        return ending.error
+
+    # --- The batch ------------------------------------------------------------------------
+
+    def _settle(
+        self,
+        kept: Conversation,
+        batch: Batch,
+        session: Session,
+        run: Run,
+        task: Task | None,
+        *,
+        at_model: bool = False,
+    ) -> Exception | None:
+        """See to it that the batch has an answer, or give what is to be raised instead."""
+        if batch.question is not None:
+            return self._ask(kept, batch, session, run, task)
+        if batch.answer is not None:
+            return None
+        action, mode = batch.decision.action, self._on_detected
+        if action < Action.ASK or mode == "warn":
+            batch.answer = RUN
+            return None
+        cure = _RAISED
+        if action is Action.ASK and mode == "refuse":
+            if task is not None:
+                kept.reader.refuse(batch.decision)
+                text = batch.decision.to_model if at_model else batch.decision.refusal
+                batch.answer = Answer(text)
+                return None
+            cure = _NO_TOOL_NODE
+        elif action is Action.ASK and mode == "interrupt":
+            if task is not None and task.resumable:
+                batch.question = Question()
+                return self._ask(kept, batch, session, run, task)
+            cure = _NO_GRAPH if task is None else _NO_CHECKPOINTER
+        error = _error(batch.decision, cure)
+        answered = at_model or (
+            task is not None and task.resumable and task.messages(self._messages_key) is not None
+        )
+        if not answered:
+            return error
+        # The thread outlives this run. Raised now, the error would leave calls without answers,
+        # and the next user turn would be an invalid history.
+        session.ending = Ending(error, _NOT_RUN)
+        kept.reader.refuse(batch.decision)
+        batch.answer = Answer(_NOT_RUN)
+        return None
+
+    def _ask(
+        self, kept: Conversation, batch: Batch, session: Session, run: Run, task: Task | None
+    ) -> Exception | None:
+        question = batch.question
+        if question is None or task is None:
+            return None if batch.answer is not None else _error(batch.decision, _NO_GRAPH)
+        if question.is_replayed_by(run):
+            batch.answer = None
+            batch.question = question = Question()
+        question.sharers.add(run.ns)
+        if not question.is_asked_by(run, task.interrupt_id):
+            if batch.answer is not None:
+                return None
+            value = question.answer_to(run)
+            if value is MISSING:
+                return task.undone(question.interrupts if run.is_call else ())
+            return self._answered(kept, batch, session, run, value)
+        if run.attempt in question.attempts:
+            earlier = question.attempts[run.attempt]
+            interrupts = task.unanswered(earlier)
+            return earlier if interrupts is None else task.undone(interrupts)
+        payload = _without_edit(interrupt_payload(batch.decision, batch.calls), batch)
+        outcome = task.ask(payload)
+        interrupts = task.unanswered(outcome)
+        question.tasks.add(task.ns)
+        question.ids.add(task.interrupt_id)
+        error: Exception | None
+        if interrupts is None:
+            error = self._answered(kept, batch, session, run, outcome)
+        else:
+            question.ids.update(item.id for item in interrupts)
+            question.interrupts = interrupts
+            question.asked_in = run.session
+            batch.answer = None
+            error = outcome
+        question.attempts[run.attempt] = error
+        return error
+
+    def _answered(
+        self, kept: Conversation, batch: Batch, session: Session, run: Run, value: Any
+    ) -> Exception | None:
+        """Carry out a person's answer; gives an error if it is none."""
+        try:
+            resume = parse_resume(value, batch.calls)
+        except InvalidResumeError as error:
+            return error
+        if any(answer.edited for answer in resume.calls):
+            return InvalidResumeError(_NO_EDIT)
+        if resume.kind == "stop":
+            reason = f" Reason: {resume.text}" if resume.text else ""
+            session.ending = Ending(
+                _error(batch.decision, _BY_PERSON + reason),
+                _NOT_RUN,
+                f"Stopped. {batch.decision.to_person or _BY_PERSON}{reason}",
+            )
+        batch.answer = _answer(resume, batch.calls)
+        if batch.question is not None:
+            batch.question.answered_in = run.session
+        if resume.kind == "continue" or any(answer.kind == "run" for answer in resume.calls):
+            kept.reader.approve(batch.decision)
+        else:
+            kept.reader.refuse(batch.decision)
+        return None
+
+
+def take_up(batch: Batch, interrupts: Mapping[str, Any], run: Run, task: Task) -> None:
+    """Learn from a thread's open interrupts what another process has done with the batch."""
+    for interrupt_id, payload in interrupts.items():
+        ours = isinstance(payload, dict) and payload.get("type") == "loop_detected"
+        if ours and run.call_id in payload.get("tool_call_ids", ()):
+            batch.question = batch.question or Question()
+            batch.question.ids.add(interrupt_id)
+        elif not ours and interrupt_id == task.interrupt_id and batch.answer is None:
+            # The tool itself has asked, so it was let run; the answer is the tool's.
+            batch.answer = RUN
+
+
+def mark_refusals(outputs: Any, refusals: dict[str, str]) -> None:
+    """Mark the tool messages that the host made of refusals, for whoever reads them later.
+
+    The host keeps these very objects in its state.
+    """
+    for part in outputs if isinstance(outputs, list | tuple) else [outputs]:
+        if isinstance(part, ToolMessage):
+            if refusals.get(part.tool_call_id) == part.content:
+                part.additional_kwargs["lc_source"] = SOURCE
+                del refusals[part.tool_call_id]
+        elif isinstance(part, dict):
+            for value in part.values():
+                if isinstance(value, list):
+                    mark_refusals(value, refusals)
+
+
+def _refused(error: LoopDetectedError, text: str, findings: Sequence[Any]) -> Exception:
+    try:
+        from langchain_loopguard.callbacks.refusal import (
+            RefusedCallError,
+        )
+    except ImportError:  # LangGraph without its `ToolNode`: nothing turns it into an answer.
+        return error
+    tools = findings[0].tools if findings else error.tools
+    return RefusedCallError(error, text, ", ".join(tools))
+
+
+def _error(decision: Decision, cure: str) -> LoopDetectedError:
+    return loop_detected_error(decision, cure) if decision.findings else _plain_error(cure)
+
+
+def _plain_error(text: str) -> LoopDetectedError:
+    return GraphLoopDetectedError("", (), 0, 0, text)
+
+
+def _answer(resume: Resume, calls: Sequence[Mapping[str, Any]]) -> Answer:
+    if resume.kind == "continue":
+        return RUN
+    if resume.kind == "stop":
+        return Answer(_NOT_RUN)
+    if resume.kind == "feedback":
+        return Answer(resume.text)
+    pairs = zip(calls, resume.calls, strict=True)
+    return Answer(
+        single={str(call.get("id")): answer.text for call, answer in pairs if answer.kind != "run"}
+    )
+
+
+def _without_edit(payload: dict[str, Any], batch: Batch) -> dict[str, Any]:
+    """Say which calls are asked about, and that they can't be changed here."""
+    for config in payload["review_configs"]:
+        config["allowed_decisions"] = [d for d in config["allowed_decisions"] if d != "edit"]
+    payload["config"]["allow_edit"] = False
+    payload["tool_call_ids"] = sorted(batch.call_ids)
+    return payload
+
+
+def _add_to_answers(messages: Sequence[BaseMessage], batch: Batch, answer: Answer) -> None:
+    """Add to answers that were given already; the model and the state have these objects."""
+    for message in messages:
+        if not isinstance(message, ToolMessage) or is_refusal(message):
+            continue
+        text = answer.to(message.tool_call_id)
+        if text is not None and message.tool_call_id in batch.call_ids:
+            message.content = f"{message.content}\n\n{text}"
+            message.additional_kwargs["lc_source"] = SOURCE
