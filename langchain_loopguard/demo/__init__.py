@@ -1,0 +1,1 @@
+"""The demo without its display: scripts of tool calls, and the agent that runs them."""

@@ -1,0 +1,314 @@
+"""Does the demo tell what its runs did, on a terminal and away from one?"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+from langchain_core.messages import ToolMessage
+from rich.console import Console
+from typer.testing import CliRunner
+
+from langchain_loopguard import LoopGuardPolicy
+from langchain_loopguard.cli.app import app
+from langchain_loopguard.cli.demo import Teller, run_demo
+from langchain_loopguard.core.rules import NothingNew, RepeatedBatch
+from langchain_loopguard.demo.agent import run_guarded, run_unguarded
+from langchain_loopguard.demo.scripts import failing_call, incident
+from tests.hosts import assert_valid_history
+
+SEED = LoopGuardPolicy.seed()
+NOTHING = LoopGuardPolicy(rules=())
+# Asks about every batch from the first on: stands in for a policy that catches the incident.
+EVERYTHING = LoopGuardPolicy(rules=(RepeatedBatch(max_strikes=0, max_observation_steps=None),))
+
+
+def ignore(_ran: object) -> None:
+    pass
+
+
+def guarded(answer: str, policy: LoopGuardPolicy = SEED, times: int = 30):
+    return run_guarded(failing_call(times), policy, ignore, lambda _payload, _before: answer)
+
+
+@functools.cache
+def told(policy: LoopGuardPolicy, answer: str = "stop", width: int = 80) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False)
+    run_demo(Teller(console, answer=answer), policy)
+    return out.getvalue()
+
+
+# --- The runs ---------------------------------------------------------------------------------
+
+
+def test_unguarded_the_incident_runs_all_200_calls() -> None:
+    assert len(run_unguarded(incident(), ignore).ran) == 200
+
+
+def test_unguarded_every_call_costs_a_model_call_and_one_more_ends_the_run() -> None:
+    assert run_unguarded(failing_call(30), ignore).model_calls == 31
+
+
+def test_the_seed_policy_does_not_see_the_incident() -> None:
+    log = run_guarded(incident(), SEED, ignore, lambda _payload, _before: "stop")
+    assert (len(log.ran), log.asked) == (200, [])
+
+
+def test_guarded_the_failing_call_runs_twice() -> None:
+    assert len(guarded("stop").ran) == 2
+
+
+def test_the_question_comes_before_the_third_call() -> None:
+    assert [asked.before for asked in guarded("stop").asked] == [3]
+
+
+def test_stop_leaves_a_valid_history() -> None:
+    assert_valid_history(guarded("stop").messages)
+
+
+def test_continue_runs_the_held_call_and_asks_again_later() -> None:
+    log = guarded("continue", times=10)
+    assert len(log.ran) == 10
+    assert len(log.asked) > 1
+
+
+def test_a_text_reaches_the_model_in_place_of_the_answer() -> None:
+    answers = [m for m in guarded("Ask me for the path.").messages if isinstance(m, ToolMessage)]
+    assert "Ask me for the path." in answers[-1].text
+
+
+def test_after_a_text_the_call_does_not_run_again() -> None:
+    assert len(guarded("Ask me for the path.").ran) == 2
+
+
+def test_warnings_are_noted_and_not_printed(capsys) -> None:
+    policy = LoopGuardPolicy(rules=(NothingNew(warn=2, ask=30),))
+    log = guarded("stop", policy, times=5)
+    # The first call brings something new; the next two don't.
+    assert log.warned[0] == 3
+    assert capsys.readouterr().err == ""
+
+
+def test_tracing_that_is_switched_on_elsewhere_gets_nothing(monkeypatch) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
+    sent = []
+    monkeypatch.setattr(
+        "langsmith.client.Client.create_run", lambda *args, **kwargs: sent.append(args)
+    )
+    guarded("stop")
+    assert sent == []
+
+
+# --- The telling ------------------------------------------------------------------------------
+
+
+def test_a_caught_incident_is_the_headline() -> None:
+    text = told(EVERYTHING)
+    assert "Not caught" not in text
+    assert failing_call().story not in text
+
+
+def test_an_incident_that_is_not_caught_is_said_so_and_a_plainer_loop_is_shown() -> None:
+    text = " ".join(told(SEED).split())
+    assert "Not caught: all 200 calls ran." in text
+    assert failing_call().story in text
+
+
+def test_a_policy_that_finds_nothing_is_told_plainly() -> None:
+    text = told(NOTHING)
+    assert "Not caught either" in text
+    assert "What was saved" not in text
+
+
+def test_the_table_holds_the_counts_of_both_runs() -> None:
+    rows = [line.split() for line in told(SEED).splitlines()]
+    assert ["tool", "calls", "30", "2", "28"] in rows
+    assert ["model", "calls", "31", "3", "28"] in rows
+
+
+def test_the_trace_shows_the_last_six_calls() -> None:
+    numbers = re.findall(r"^ +(\d+)  (?:git|pytest)", told(EVERYTHING), flags=re.MULTILINE)
+    assert numbers == ["195", "196", "197", "198", "199", "200"]
+
+
+def test_the_question_names_the_choices() -> None:
+    text = told(SEED)
+    for choice in ("continue", "stop", "TEXT"):
+        assert re.search(rf"^ +{choice}  ", text, flags=re.MULTILINE)
+
+
+def test_many_questions_are_not_all_printed() -> None:
+    assert told(EVERYTHING, answer="continue").count("is held back") == 3
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    assert max(len(line) for line in told(EVERYTHING, width=width).splitlines()) <= width
+
+
+# --- The command ------------------------------------------------------------------------------
+
+
+def command(*args: str, **env: str):
+    return CliRunner().invoke(app, args, env={"COLUMNS": "80", **env})
+
+
+def test_away_from_a_terminal_the_demo_stops_the_loop_by_itself() -> None:
+    result = command("demo")
+    assert result.exit_code == 0
+    assert "> stop" in result.output
+
+
+@pytest.mark.parametrize("answer", ["stop", "continue", "Use the other file."])
+def test_the_answer_option_answers(answer: str) -> None:
+    result = command("demo", "--answer", answer)
+    assert result.exit_code == 0
+    assert f"> {answer}" in result.output
+
+
+def test_away_from_a_terminal_there_is_no_colour() -> None:
+    assert "\x1b[" not in command("demo").output
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["demo", "--answer", " "], id="empty answer"),
+        pytest.param(["demo", "--pace", "-1"], id="negative pace"),
+        pytest.param(["demo", "--paces", "1"], id="unknown option"),
+        pytest.param(["demos"], id="unknown command"),
+    ],
+)
+def test_a_wrong_command_line_is_a_usage_error(args: list[str]) -> None:
+    assert command(*args).exit_code == 2
+
+
+def test_version_prints_one_line() -> None:
+    assert re.fullmatch(r"langchain-loopguard .+\n", command("--version").output)
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "langgraph"])
+def test_without_the_extra_the_command_names_it(missing: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from langchain_loopguard.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "pip install 'langchain-loopguard[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- A real terminal --------------------------------------------------------------------------
+
+
+class Terminal:
+    """The demo in a pseudo-terminal of 80 columns."""
+
+    def __init__(self, *args: str, **env: str) -> None:
+        self.output = ""
+        self.fd, inside = pty.openpty()
+        # Only a process with a controlling terminal is interrupted by Ctrl-C.
+        code = (
+            "import fcntl, termios\n"
+            "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+            "from langchain_loopguard.cli import main\n"
+            "main()"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "demo", *args],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "40", **env},
+        )
+        os.close(inside)
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while text not in self.output:
+            assert time.monotonic() < end, f"{text!r} never came; so far:\n{self.output}"
+            if not self._read():
+                assert text in self.output, f"ended without {text!r}:\n{self.output}"
+
+    def send(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self.fd)
+        self.process.kill()
+        self.process.wait(60)
+
+    def finish(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(60)
+
+    def _read(self) -> bool:
+        if not select.select([self.fd], [], [], 60)[0]:
+            return False
+        try:
+            chunk = os.read(self.fd, 65536)
+        except OSError:  # Linux says so when the other side has closed.
+            return False
+        self.output += chunk.decode(errors="replace")
+        return bool(chunk)
+
+
+def test_on_a_terminal_the_demo_asks_and_takes_the_answer() -> None:
+    with Terminal() as terminal:
+        terminal.wait_for("> ")
+        assert "What was saved" not in terminal.output
+        terminal.send("stop\n")
+        assert terminal.finish() == 0
+        assert "What was saved" in terminal.output
+
+
+def test_on_a_terminal_an_empty_line_asks_again() -> None:
+    with Terminal() as terminal:
+        terminal.wait_for("> ")
+        terminal.send("\n")
+        terminal.wait_for("Type continue, stop, or a text")
+        terminal.send("stop\n")
+        assert terminal.finish() == 0
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param("\x04", id="ctrl-d"), pytest.param("\x03", id="ctrl-c")]
+)
+def test_on_a_terminal_leaving_at_the_question_is_no_crash(key: str) -> None:
+    with Terminal() as terminal:
+        terminal.wait_for("> ")
+        terminal.send(key)
+        assert terminal.finish() == 130
+        assert "Traceback" not in terminal.output
+
+
+def test_on_a_terminal_the_answer_option_asks_nothing() -> None:
+    with Terminal("--answer", "stop") as terminal:
+        assert terminal.finish() == 0
+        assert "What was saved" in terminal.output
+
+
+def test_no_color_is_respected_on_a_terminal() -> None:
+    with Terminal("--answer", "stop", NO_COLOR="1") as terminal:
+        assert terminal.finish() == 0
+        assert not re.search(r"\x1b\[[0-9;]*3\dm", terminal.output)
