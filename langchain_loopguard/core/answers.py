@@ -64,13 +64,10 @@ class Answer:
 
         For errors only: in a success the argument may be what the answer is about.
         """
-        text = self.text
-        given = arguments.values() if isinstance(arguments, dict) else (arguments,)
-        words = {name, *(value for value in given if isinstance(value, str))}
-        for word in sorted(words, key=len, reverse=True)[:_MASKED_WORDS]:
-            if _SHORTEST_WORD <= len(word) <= _LONGEST_WORD:
-                text = text.replace(encode_text(word), b"~")
-        self._masked = mask_clock(text)
+        try:
+            self._masked = mask_clock(_without(self.text, name, arguments))
+        except Exception:  # noqa: BLE001 - hostile arguments: only the clocks are masked
+            self._masked = None
 
     @property
     def masked_digest(self) -> int:
@@ -136,9 +133,18 @@ def _result_id(result: Any) -> str | None:
             given = result.get("tool_call_id") or result.get("id")
         else:
             given = result.tool_call_id
+        return given if isinstance(given, str) and given else None
     except Exception:  # noqa: BLE001 - a hostile object has no id
         return None
-    return given if isinstance(given, str) and given else None
+
+
+def _without(text: bytes, name: str, arguments: Any) -> bytes:
+    given = arguments.values() if isinstance(arguments, dict) else (arguments,)
+    words = {name, *(value for value in given if isinstance(value, str))}
+    for word in sorted(words, key=len, reverse=True)[:_MASKED_WORDS]:
+        if _SHORTEST_WORD <= len(word) <= _LONGEST_WORD:
+            text = text.replace(encode_text(word), b"~")
+    return text
 
 
 def encode_text(text: str) -> bytes:

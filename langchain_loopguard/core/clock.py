@@ -16,8 +16,8 @@ import re
 _UNIT = rb"(?:ns|us|\xc2\xb5s|ms|s|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)"
 _NUMBER = rb"\d{1,15}(?:[.,]\d{1,9})?"
 _KEY = (
-    rb"(?:seconds|secs|millis|_ms|_s|elapsed|duration|uptime|timestamp|time|age|_at|date|took|"
-    rb"latency|idle|ttl|expires_in|remaining)"
+    rb"(?:(?<![a-zA-Z])(?:seconds|secs|millis|elapsed|duration|uptime|runtime|datetime|timestamp"
+    rb"|time|age|date|took|latency|idle|ttl|expires_in)|_ms|_s|_at)"
 )
 
 _CLOCK = re.compile(

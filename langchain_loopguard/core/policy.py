@@ -15,6 +15,7 @@ from langchain_loopguard.core.rules import (
     AnyRule,
     NothingNew,
     RepeatedBatch,
+    RuleConfig,
     SameAnswer,
     SameError,
     SameNumbers,
@@ -26,6 +27,7 @@ from langchain_loopguard.core.tools import ToolTraits, traits_of_name
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
 
 class LoopGuardPolicy(BaseModel):
@@ -101,6 +103,36 @@ class LoopGuardPolicy(BaseModel):
             traits = traits._replace(poller=True)
         return traits
 
+    def tune(self, **changes: Mapping[str, Any] | None) -> LoopGuardPolicy:
+        """Copy the policy with other numbers for single rules.
+
+        Args:
+            changes: For a rule's name the numbers to change, or `None` to switch the rule off:
+                `LoopGuardPolicy().tune(same_answer={"ask": 7}, same_numbers=None)`.
+
+        Raises:
+            ValueError: If the policy has no such rule, or a number is not allowed; the message
+                names the field and what is.
+        """
+        known = [rule.rule for rule in self.rules]
+        unknown = sorted(changes.keys() - set(known))
+        if unknown:
+            msg = f"rules: the policy has no {unknown}; its rules are {known}"
+            raise ValueError(msg)
+        rules = []
+        for rule in self.rules:
+            change = changes.get(rule.rule, {})
+            if change is not None:
+                rules.append({**rule.model_dump(), **change})
+        return type(self).model_validate({**self.model_dump(), "rules": rules})
+
+    @classmethod
+    def _alone(cls, rules: tuple[RuleConfig, ...], options: dict[str, Any]) -> LoopGuardPolicy:
+        """Make a policy of these rules and nothing else that finds loops."""
+        return cls.model_validate(
+            {"probation": False, "stagnation": None, **options, "rules": rules}
+        )
+
     @classmethod
     def seed(cls, **options: Any) -> LoopGuardPolicy:
         """Give exactly the seed's detector: asks the moment it finds a loop, never warns.
@@ -108,7 +140,7 @@ class LoopGuardPolicy(BaseModel):
         Args:
             options: The policy's other fields.
         """
-        return cls(rules=(RepeatedBatch(),), probation=False, stagnation=None, **options)
+        return cls._alone((RepeatedBatch(),), options)
 
     @classmethod
     def signals(cls, **options: Any) -> LoopGuardPolicy:
@@ -128,7 +160,7 @@ class LoopGuardPolicy(BaseModel):
             options: The policy's other fields.
         """
         rule = foreign_rule("hermes").model_validate({"hard_stop_enabled": hard_stop})
-        return cls(rules=(rule,), probation=False, stagnation=None, **options)
+        return cls._alone((rule,), options)
 
     @classmethod
     def preset(cls, name: str, **options: Any) -> LoopGuardPolicy:
@@ -141,7 +173,7 @@ class LoopGuardPolicy(BaseModel):
         Raises:
             ValueError: If there is no preset of that name; the message lists those there are.
         """
-        return cls(rules=preset(name).rules, probation=False, stagnation=None, **options)
+        return cls._alone(preset(name).rules, options)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> LoopGuardPolicy:

@@ -4,6 +4,9 @@ A user turn clears every count, so that asking the same thing in nine turns is n
 interruption must not hand a running loop a fresh counter: in the incident the model went on for
 138 calls after one. So calls that were flagged stay on probation. Each may run once in the new
 turn; its first repeat with the same answer is flagged again at once, a changed answer acquits.
+
+What it does not see: the loop in other words, which the rules find anew, and a call that was
+flagged before the last turn in which anything was flagged.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from langchain_loopguard.core.rules.harnesses.gglib import Gglib
 from langchain_loopguard.core.rules.harnesses.hermes import Hermes
 from langchain_loopguard.core.rules.harnesses.hermes_agent import HermesAgent
 from langchain_loopguard.core.rules.harnesses.openclaw import OpenClaw
+from langchain_loopguard.core.rules.harnesses.openhands import OpenHands
 from langchain_loopguard.core.rules.harnesses.signal_a import SignalA
 from langchain_loopguard.core.rules.harnesses.signal_b import SignalB
 from langchain_loopguard.core.rules.harnesses.signal_c import SignalC
@@ -183,6 +184,9 @@ CASES = {
     "signal B decoration": (
         (SignalB(),), [A, A, call(say="---\nok\n\n===\n"), A], ["3! warn 3/3"],
     ),
+    "signal B long answers": (
+        (SignalB(),), [call(say="\n".join(f"line {n}" for n in range(50)))] * 4, ["3! warn 3/3"],
+    ),
     "signal B empty": ((SignalB(),), [call(n=n, say="") for n in range(3)], ["2! warn 3/3"]),
     "signal B unknown": (
         (SignalB(),), [A, A, call(say=UNKNOWN), A, A], ["4! warn 3/3"],
@@ -236,6 +240,7 @@ CASES = {
     ),
     "#47797 eleven": (preset("pr_47797").rules, [call(n=n) for n in range(11)] * 6, []),
     "#47845": (preset("pr_47845").rules, [[A, B] * 3, [A, B]], ["0? ask 3/3"]),
+    "#47845 one": (preset("pr_47845").rules, [[A, A, A]], ["0? ask 3/3"]),
     "#47845 in the middle": (preset("pr_47845").rules, [[C, *[A, B] * 3, D]], ["0? ask 3/3"]),
     "#47845 long": (preset("pr_47845").rules, [[call(n=n) for n in range(20)] * 3], ["0? ask 3/3"]),
     "#47845 two laps": (preset("pr_47845").rules, [[A, B] * 2, [A, B] * 2], []),
@@ -270,6 +275,10 @@ CASES = {
         preset("openclaw").rules, [call(cmd="a", say=str(n)) for n in range(32)],
         [f"{n}? warn {min(n, 30)}/10" for n in range(10, 32)],
     ),
+    "openclaw two answers": (
+        preset("openclaw").rules, [call(cmd="a", say="xy"[n % 2]) for n in range(25)],
+        [f"{n}? warn {n}/10" for n in range(10, 25)],
+    ),
     "openclaw unknown answers": (
         preset("openclaw").rules, [call(cmd="a", say=UNKNOWN)] * 31,
         [f"{n}? warn {n}/10" for n in range(10, 31)],
@@ -282,6 +291,14 @@ CASES = {
     "openclaw in turn": (
         preset("openclaw").rules, [A, B] * 10,
         [*(f"{n}? warn {n + 1}/10" for n in range(9, 19)), "19? ask 20/20"],
+    ),
+    "openclaw in turn, another answer before": (
+        preset("openclaw").rules, [call(cmd="a", say="no"), *[A, B] * 10],
+        [*(f"{n}? warn {n}/10" for n in range(10, 20)), "20? ask 20/20"],
+    ),
+    "openclaw in turn, another answer first": (
+        preset("openclaw").rules, [call(cmd="a", say="no"), B, *[A, B] * 9],
+        [f"{n}? warn {n + 1}/10" for n in range(9, 20)],
     ),
     "openclaw in turn, new answers": (
         preset("openclaw").rules,
@@ -321,6 +338,10 @@ CASES = {
     ),
     "openhands two failures": (preset("openhands").rules, [*FAILS[:2], A, *FAILS[2:4], B], []),
     "openhands in turn": (preset("openhands").rules, [A, B] * 3, ["5! stop 3/3"]),
+    "openhands in turn goes on": (
+        preset("openhands").rules, [A, B] * 4,
+        ["5! stop 3/3", "6? stop 3/3", "6! stop 3/3", "7? stop 3/3", "7! stop 3/3"],
+    ),
     "openhands in turn, other answer": (
         preset("openhands").rules, [A, B, A, B, call(cmd="a", say="no"), B], [],
     ),
@@ -432,6 +453,19 @@ CASES = {
     "takt eleven": (preset("takt").rules, [*[A] * 11, B] * 5, []),
     "takt other result": (preset("takt").rules, [call(cmd="a", say=str(n)) for n in range(60)], []),
     "takt missing tools": (preset("takt").rules, MISSING[:2], ["1! warn 2/2"]),
+    "takt missing tools after another error": (
+        preset("takt").rules, [EVER_FAILS[0], *MISSING[:2]], ["2! warn 2/2"],
+    ),
+    "takt two restarts": (
+        (Takt(restarts=2),), MISSING[:8], ["1! warn 2/2", "3! ask 2/2", "4? ask 2/2",
+                                           "5! ask 2/2", "6? ask 2/2", "7! stop 2/2"],
+    ),
+    "takt share of few": ((Takt(recent_percent=5),), [A, EVER_FAILS[0], B], []),
+    "takt share of a hundred": (
+        (Takt(failures=999, recent=100, recent_percent=100),),
+        [call(n=n, say=f"{n * 'x'} broke", fails=True) for n in range(100)],
+        ["99! warn 100/100"],
+    ),
     "takt one missing tool": (preset("takt").rules, [MISSING[0], EVER_FAILS[0], MISSING[1]], []),
     "takt missing tools of two": (
         preset("takt").rules, [*MISSING[:2], *(c | {"name": "nix"} for c in MISSING[2:4])],
@@ -670,10 +704,19 @@ def test_a_finding_says_since_which_batch():
         ("pr_37109", [NEWS[0], A, A, A], 2),
         ("signals", [NEWS[0], A, NEWS[1], A, NEWS[2], A], 2),
         ("openclaw", [B, *between([A] * 11, NEWS)], 2),
+        ("openclaw", [B, *between([A] * 21, NEWS)][:32], 2),
+        ("openclaw", [B, *[A] * 21], 2),
+        ("openclaw", [C, *[A, B] * 5], 2),
+        ("openclaw", [C, *MISSING[:11]], 2),
         ("openhands", [B, A, A, A, A], 2),
+        ("openhands", [C, *[A, B] * 3], 2),
         ("autogpt", [B, *FAILS[:4]], 2),
         ("autogpt", [A, *[call("t")] * 5], 2),
         ("hermes", [A, *EVER_FAILS[:3]], 2),
+        ("hermes", [A, *FAILS[:2]], 2),
+        ("hermes", [A, READ, NEWS[0], READ, READ], 2),
+        ("hermes_agent", [A, *FAILS[:6]], 2),
+        ("hermes_agent", [A, *between([READ] * 6, NEWS)][:12], 2),
         ("hermes_agent", [READ, *EVER_FAILS[:3]], 2),
         ("hermes_agent", [READ, NEWS[0], READ], 1),
         ("takt", [B, *[A] * 12], 2),
@@ -685,6 +728,37 @@ def test_a_loop_begins_at_its_first_batch(name, steps, since):
     guard = LoopGuard(LoopGuardPolicy.preset(name))
     found = [f for step in steps for _, decision in run(guard, step) for f in decision.findings]
     assert found[-1].since == since
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([A, *FAILS[:5], FAILS[5]], id="failures"),
+        pytest.param([A, *between([READ] * 5, NEWS), READ], id="answers"),
+    ],
+)
+def test_what_is_held_back_began_at_its_first_batch(steps):
+    guard = LoopGuard(LoopGuardPolicy.preset("hermes_agent"))
+    for step in steps:
+        [(_, decision), _] = run(guard, step)
+    assert (decision.action, decision.findings[0].since) == (Action.ASK, 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"), [([A], "times in a row with the same"), ([A, B], "went through the same")]
+)
+def test_a_person_is_told_a_streak_from_a_cycle(steps, words):
+    guard = LoopGuard(LoopGuardPolicy.preset("gemini_cli"))
+    for step in steps * 5:
+        [(_, decision), _] = run(guard, step)
+    assert words in decision.to_person
+
+
+def test_a_short_cycle_in_a_long_tail_begins_at_its_first_batch():
+    guard = LoopGuard(only(OpenHands(equal_pairs=20, alternations=2)))
+    for step in [C, D, A, B, A, B]:
+        [_, (_, decision)] = run(guard, step)
+    assert decision.findings[0].since == 3
 
 
 def test_the_tools_of_a_cycle_are_all_named():
@@ -790,6 +864,13 @@ def test_a_call_is_forgotten_after_so_many_others(rules, gap, found):
     assert bool(verdicts(only(*rules), [*first_ones, *NEWS[:gap], A])) is found
 
 
+@pytest.mark.parametrize(("others", "action"), [(31, "ask"), (32, "warn")])
+def test_takt_remembers_32_troubles(others, action):
+    tools = [[call(f"nope{n}", say="unknown tool", fails=True)] * 2 for n in range(others + 1)]
+    steps = [step for pair in [*tools, tools[0]] for step in pair]
+    assert verdicts(LoopGuardPolicy.preset("takt"), steps)[-1].split()[1] == action
+
+
 FAILED_READS = [call("read_file", n=n, say=f"{n * 'x'} broke", fails=True) for n in range(100)]
 EDIT = call("edit", old="x", say="no match", fails=True)
 
@@ -879,6 +960,21 @@ def test_a_preset_is_found_by_any_spelling():
 def test_a_wrong_name_lists_the_right_ones():
     with pytest.raises(ValueError, match=r"no preset is called 'nope'.*seed, signals.*agentsight"):
         LoopGuardPolicy.preset("nope")
+
+
+def test_takts_numbers_are_those_published():
+    numbers = Takt().model_dump(exclude={"rule", "edit_tools"})
+    assert numbers == {
+        "equal_tuples": 12,
+        "missing_tools": 2,
+        "bad_arguments": 4,
+        "failed_edits": 3,
+        "failures": 10,
+        "recent": 20,
+        "recent_percent": 90,
+        "steps_without_success": 120,
+        "restarts": 1,
+    }
 
 
 def test_signals_are_the_three_of_them():

@@ -20,7 +20,7 @@ from itertools import count
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from tests.conversations import read_through
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 LAPS = 70
 """Batches that a loop goes on for after its first repeat."""
@@ -116,6 +116,8 @@ class Shape:
     poll_tools: tuple = ()
     ends: bool = True
     """Whether the run must end when the model takes no refusal for an answer."""
+    family: str = ""
+    """The section of this file that it stands in."""
 
     def talk(self, seed):
         talk = Talk(seed)
@@ -123,17 +125,19 @@ class Shape:
         assert (talk.repeat is not None) is self.loop
         return talk
 
-    def policy(self):
-        return LoopGuardPolicy(poll_tools=self.poll_tools)
+    def policy(self, policy=None):
+        """The policy with the pollers that the shape declares."""
+        return (policy or LoopGuardPolicy()).model_copy(update={"poll_tools": self.poll_tools})
 
 
 SHAPES: dict[str, Shape] = {}
+_family = ""
 
 
 def _loop(name, *, within, poll_tools=(), ends=True):
     def add(build):
         assert name not in SHAPES
-        SHAPES[name] = Shape(name, build, True, within, poll_tools, ends)
+        SHAPES[name] = Shape(name, build, True, within, poll_tools, ends, _family)
         return build
 
     return add
@@ -142,7 +146,7 @@ def _loop(name, *, within, poll_tools=(), ends=True):
 def _benign(name, *, poll_tools=()):
     def add(build):
         assert name not in SHAPES
-        SHAPES[name] = Shape(name, build, False, poll_tools=poll_tools)
+        SHAPES[name] = Shape(name, build, False, poll_tools=poll_tools, family=_family)
         return build
 
     return add
@@ -166,6 +170,8 @@ def _fixed(*calls):
 
 
 # --- Loops: rotations ---------------------------------------------------------------------------
+
+_family = "rotations"
 
 READERS = ("read_file", "search", "list_dir", "get_user", "fetch", "view", "grep", "describe_table")
 CHANGERS = (
@@ -354,11 +360,24 @@ def _(talk):
 
 # --- Loops: spellings and orders ----------------------------------------------------------------
 
+_family = "spellings and orders"
+
 
 @_loop("new-spellings-of-one-command", within=9)
 def _(talk):
     text, base = talk.lines(5), talk.word()
     _rotate(talk, [lambda: [("bash", {"command": f"{base} --{talk.word()}"}, text)]])
+
+
+for _clock in CLOCKS:
+
+    @_loop(f"new-spellings-of-a-long-output-with-{_clock}", within=12)
+    def _(talk, clock=_clock):
+        text, base = talk.lines(12), talk.word()
+        step = lambda: [  # noqa: E731
+            ("bash", {"command": f"{base} --{talk.word()}"}, f"{text}\n{talk.clock(clock)}")
+        ]
+        _rotate(talk, [step])
 
 
 @_loop("new-spellings-of-four-commands", within=9)
@@ -457,6 +476,8 @@ def _(talk):
 
 # --- Loops: parallel calls ----------------------------------------------------------------------
 
+_family = "parallel calls"
+
 for _size in (2, 3, 6):
     for _kind in ("read", "change", "shell"):
         for _lines in (1, 4):
@@ -515,6 +536,8 @@ def _(talk):
 
 
 # --- Loops: errors ------------------------------------------------------------------------------
+
+_family = "errors"
 
 
 @_loop("missing-tool", within=5)
@@ -690,6 +713,8 @@ def _(talk):
 
 # --- Loops: changes whose answer grows -----------------------------------------------------------
 
+_family = "changes whose answer grows"
+
 
 def _growing(talk):
     line, text = talk.words(2), [talk.words(3) for _ in range(4)]
@@ -772,6 +797,8 @@ def _(talk):
 
 
 # --- Loops: polls --------------------------------------------------------------------------------
+
+_family = "polls"
 
 
 @_loop("poll-undeclared-constant", within=5)
@@ -860,6 +887,8 @@ def _(talk):
 
 
 # --- Good work: reading --------------------------------------------------------------------------
+
+_family = "reading"
 
 for _name, _args in (
     ("read_file", lambda n: {"path": "f", "offset": n * 40}),
@@ -971,6 +1000,8 @@ def _(talk):
 
 
 # --- Good work: editing and running --------------------------------------------------------------
+
+_family = "editing and running"
 
 TESTS = {
     "many-lines": lambda talk, text: text,
@@ -1129,6 +1160,8 @@ def _(talk):
 
 # --- Good work: silent commands and receipts -----------------------------------------------------
 
+_family = "silent commands and receipts"
+
 RECEIPTS = {
     "empty": "",
     "ok": "ok",
@@ -1200,6 +1233,8 @@ def _(talk):
 
 # --- Good work: waiting, retrying, browsing ------------------------------------------------------
 
+_family = "waiting, retrying, browsing"
+
 
 @_benign("retry-that-works-at-the-4th")
 def _(talk):
@@ -1259,6 +1294,15 @@ def _(talk):
     args = {"id": talk.word()}
     for n in range(60):
         talk.call("get_status", args, json.dumps({"state": "running", "done": n, "of": 60}))
+
+
+for _key in ("percentage", "coverage", "remaining", "usage", "message", "candidate"):
+
+    @_benign(f"poll-of-25-with-a-moving-{_key}")
+    def _(talk, key=_key):
+        args, status = {"id": talk.word()}, talk.words(2)
+        for n in range(25):
+            talk.call("get_status", args, f"{status}\n{json.dumps({key: n * 3})}")
 
 
 for _name in ("job_state", "check_build"):
@@ -1430,10 +1474,10 @@ def _(talk):
             talk.batch(*step())
 
 
-def judge(shape, seed):
+def judge(shape, seed, policy=None):
     """What the guard got wrong, in words; empty when nothing."""
-    talk = shape.talk(seed)
-    verdict = read_through(talk.events, shape.policy())
+    talk, policy = shape.talk(seed), shape.policy(policy)
+    verdict = read_through(talk.events, policy)
     if not shape.loop:
         if verdict.ask is None:
             return ""
@@ -1445,7 +1489,7 @@ def judge(shape, seed):
     if verdict.ask > limit:
         return f"asked at batch {verdict.ask}, {limit} was expected, by {verdict.rules}"
     if shape.ends:
-        alone = read_through(talk.events, shape.policy(), unattended=True)
+        alone = read_through(talk.events, policy, unattended=True)
         if alone.stop is None:
             return (
                 f"asked at {verdict.ask} by {verdict.rules}, but unattended it never ends in "

@@ -2,6 +2,17 @@
 
 Finds cycles of any period, whatever is called: what is counted is that nothing came of it. A
 first call with a short answer counts neither way.
+
+What it does not see, each with what looks the same and is none:
+
+- ever new calls with a one-line answer (good-bye chatter, searches in vain): silent commands
+  and receipts;
+- a first change in every lap, such as an order with a fresh key or a rewritten to-do list: work;
+- a tool that echoes its arguments in several lines: a tool that says something;
+- a lap of more lines than `progress.GENERATION` twice over: reading on.
+
+What it takes for a loop though it may be none: ever new shell commands that print the same few
+lines from the first one on, as ever new spellings of one command do.
 """
 
 from __future__ import annotations
@@ -23,8 +34,8 @@ _SOMETHING, _UNDECIDED = News.SOMETHING, News.UNDECIDED
 _MAX_TOOLS = 8
 """Tool names kept for the finding."""
 
-_LONGEST_NAME = 64
-"""Characters kept of a name: model providers allow no more, but a model may make one up."""
+_LONGEST_NAME = 48
+"""Characters kept of a name. Model providers allow 64 of ASCII, but a model may make up any."""
 
 
 class NothingNew(RuleConfig):
@@ -36,15 +47,25 @@ class NothingNew(RuleConfig):
     rule: Literal["nothing_new"] = "nothing_new"
 
     warn: int = Field(default=4, ge=1)
-    """Tell the model."""
+    """Tell the model.
+
+    Measured: 3 to 7 warn 4 of 366 solved runs, 2 warns 9, 1 warns 28; 5 warns in the incident at
+    call 15 instead of 9."""
 
     ask: int = Field(default=8, ge=1)
-    """The loop is detected."""
+    """The loop is detected.
+
+    Measured: good runs go up to 2 (solved) and 3 (benign), and 5 to 18 ask about the same runs,
+    on average 4.05 to 5.30 batches after the first repeat. 9 asks in the incident at call 19
+    instead of 18, 7 about seven files that are read twice over."""
 
     after_work: int = Field(default=2, ge=0)
     """Steps that may bring nothing after a shell command that may have changed something: a run
-    and a lint after an edit. 0 and 1 ask about edits by shell that are checked with the same
-    failing output; more delays rotations of shell commands."""
+    and a lint after an edit.
+
+    Measured: 0 warns 5 of 366 solved runs instead of 4, the others make no difference there. Of
+    the invented shapes, 1 asks about edits by shell that are run and linted with the same failing
+    output, 3 finds rotations of shell commands too late."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -109,7 +130,7 @@ class _NothingNewRule:
             self._count += self._clocks
             self._clocks = 0
         if len(self._tools) < _MAX_TOOLS:
-            names = [name[:_LONGEST_NAME] for name in batch.names]
+            names = [_kept(name) for name in batch.names]
             self._tools = list(dict.fromkeys([*self._tools, *names]))[:_MAX_TOOLS]
 
     def human_message(self) -> None:
@@ -153,3 +174,7 @@ class _NothingNewRule:
                 f"Tools: {tools}."
             ),
         )
+
+
+def _kept(name: str) -> str:
+    return name[:_LONGEST_NAME].encode("ascii", "replace").decode()

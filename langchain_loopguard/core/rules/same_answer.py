@@ -6,7 +6,9 @@ changed answer starts the count again.
 
 Calls are counted, not batches: the order of parallel calls is free, and equal calls inside one
 batch are as many. What it does not see: a call that gets two answers in turn (`nothing_new`
-does), and one whose answer grows (`unbroken_call` does).
+does), one whose answer grows (`unbroken_call` does), one whose every repeat shares its batch
+with news, and ever other spellings of one call (`nothing_new` does, when the answer is longer
+than a line).
 """
 
 from __future__ import annotations
@@ -35,18 +37,27 @@ class SameAnswer(RuleConfig):
     rule: Literal["same_answer"] = "same_answer"
 
     warn: int = Field(default=3, ge=2)
-    """Tell the model. Three equal calls in a row prove nothing: asking there stops good work."""
+    """Tell the model. Three equal calls in a row prove nothing: asking there stops good work.
+
+    Measured: 2 warns 14 of 366 solved runs instead of 4, 4 and 5 warn 3."""
 
     ask: int = Field(default=5, ge=2)
-    """The loop is detected. 4 asks about a labelled benign run and two benign reports."""
+    """The loop is detected.
+
+    Measured: good runs go up to 3 (solved) and 4 (benign). 4 asks about 1 of 19 labelled benign
+    runs and 2 benign cases, 3 about 5 and 4 and about 2 more solved runs; 6 misses 3 of 20
+    labelled loops, 8 misses 5."""
 
     ask_poller: int = Field(default=20, ge=2)
     """The same for tools declared as pollers. A reported poll of 1,535 calls cost 150 dollars,
-    so they have a limit too; no measurement stands behind this one."""
+    so they have a limit too. No measured run declares a poller: 15 to 30 give the same
+    figures."""
 
     ask_clock: int = Field(default=15, ge=2)
-    """The same for a call that only reads and whose answers differ by a clock alone. The seed's
-    allowance for reading; no measured run comes near it."""
+    """The same for a call that only reads and whose answers differ by a clock alone.
+
+    The seed's allowance for reading. Measured: good runs go up to 4; 10 to 25 give the same
+    figures."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

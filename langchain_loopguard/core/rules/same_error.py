@@ -5,6 +5,10 @@ clocks are masked, since a line number in the error moves with every try, and so
 itself said. Counted once a batch (one failed fetch gave its seven siblings one error text), and
 for each error on its own (two errors may alternate). Cleared by a success of that tool, and by
 the first success of a change elsewhere: a failing test is run again after every edit.
+
+What it does not see: a failure that the host reports as a success, one error in ever other
+words, and one tool after another that fails (`nothing_new` sees the last when the errors are
+known).
 """
 
 from __future__ import annotations
@@ -33,10 +37,16 @@ class SameError(RuleConfig):
     rule: Literal["same_error"] = "same_error"
 
     warn: int = Field(default=4, ge=1)
-    """Tell the model."""
+    """Tell the model.
+
+    Measured: 4 of 366 solved runs are warned, with 3 it is 5, with 2 it is 14, with 1 it is
+    122; from 5 on it is 3."""
 
     ask: int = Field(default=8, ge=1)
-    """The loop is detected."""
+    """The loop is detected.
+
+    Measured: good runs go up to 4. 5 to 18 ask about the same runs, on average 4.15 to 5.00
+    batches after the first repeat; twice the longest good run is a margin, not a measurement."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

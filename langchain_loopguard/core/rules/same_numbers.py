@@ -2,6 +2,9 @@
 
 Pages beyond the last one, dates without a flight: calls that differ in numbers only and get one
 and the same answer. A solved run searches 13 dates in a row, so the limit is high.
+
+What it does not see: searches in ever new words, shell commands, and empty answers, all of
+which honest work has many of.
 """
 
 from __future__ import annotations
@@ -28,7 +31,11 @@ class SameNumbers(RuleConfig):
     rule: Literal["same_numbers"] = "same_numbers"
 
     ask: int = Field(default=15, ge=2)
-    """The loop is detected. 13 stops a solved run, 14 is its last date."""
+    """The loop is detected.
+
+    Measured: a solved run goes up to 13, benign ones to 4. 10 to 13 ask about that solved run,
+    14 to 16 give the same figures, with 17 a case is asked about too late. Of the invented
+    shapes, 14 asks about fourteen sums with one result."""
 
     def build(self) -> Rule:
         """Make fresh counters."""

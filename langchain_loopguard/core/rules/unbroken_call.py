@@ -6,6 +6,12 @@ has none: 13 times `scroll_down` is no loop.
 
 The run of a batch is broken by progress of another batch; a helper in between that brings
 nothing (`sleep`, `think`) does not break it.
+
+What it does not see: a repeated change with a look between that shows something new each time,
+and two changes in turn whose answers both grow. Pressing `next` and looking at the page, and a
+game of few moves, look the same. What it takes for a loop though it may be none: a shell
+command that prints a growing log for the 20th time; `sleep` between does not help, a tool
+declared as a poller does.
 """
 
 from __future__ import annotations
@@ -32,10 +38,19 @@ class UnbrokenCall(RuleConfig):
     rule: Literal["unbroken_call"] = "unbroken_call"
 
     ask: int = Field(default=10, ge=2)
-    """The loop is detected."""
+    """The loop is detected.
+
+    Measured: good runs go up to 3, loops of one insert to 16 and more. 7 to 15 ask about the same
+    runs, on average 4.35 to 5.55 batches after the first repeat; 5 asks about a benign case, 20
+    misses a labelled loop. Of the invented shapes, 9 asks about a poll from 10 to 100 % through
+    a tool that does not say that it reads."""
 
     ask_shell: int = Field(default=20, ge=2)
-    """The same for shells, whose calls may well only look: a poll through `bash`."""
+    """The same for shells, whose calls may well only look: a poll through `bash`.
+
+    Measured: good runs go up to 2; 15 to 20 give the same figures, with 21 a case is asked about
+    too late. Of the invented shapes, 19 asks about a log that is looked at 19 times as it
+    grows."""
 
     def build(self) -> Rule:
         """Make fresh counters."""

@@ -99,13 +99,12 @@ class _HermesRule(HarnessRule):
         config = self._config
         if not config.hard_stop_enabled:
             return None
-        repeats = (self._answers.get(call.key) or [0, 0])[1]
-        if repeats >= config.noprog_block_after:
-            return self._same_answer(Action.ASK, call, config.noprog_block_after)
-        if (self._calls.get(call.key) or [0])[0] >= config.exact_block_after:
-            return self._same_call(Action.ASK, call, config.exact_block_after)
-        if (self._tools.get(call.tool) or [0])[0] >= config.tool_halt_after:
-            return self._same_tool(Action.STOP, call, config.tool_halt_after)
+        if (row := self._answers.get(call.key)) and row[1] >= config.noprog_block_after:
+            return _same_answer(Action.ASK, call, row, config.noprog_block_after)
+        if (row := self._calls.get(call.key)) and row[0] >= config.exact_block_after:
+            return _same_call(Action.ASK, call, row, config.exact_block_after)
+        if (row := self._tools.get(call.tool)) and row[0] >= config.tool_halt_after:
+            return _same_tool(Action.STOP, call, row, config.tool_halt_after)
         return None
 
     def after(self, call: Call, answer: Answer | None) -> Hit | None:
@@ -119,16 +118,14 @@ class _HermesRule(HarnessRule):
 
     def _failed(self, call: Call) -> Hit | None:
         config = self._config
-        exact, since = self._calls.get(call.key) or [0, call.number]
-        self._calls.put(call.key, [exact + 1, since])
-        tool, since = self._tools.get(call.tool) or [0, call.number]
-        self._tools.put(call.tool, [tool + 1, since])
+        exact = _one_more(self._calls, call.key, call.number)
+        tool = _one_more(self._tools, call.tool, call.number)
         if not config.warnings_enabled:
             return None
-        if exact + 1 >= config.exact_warn_after:
-            return self._same_call(Action.WARN, call, config.exact_warn_after)
-        if tool + 1 >= config.tool_warn_after:
-            return self._same_tool(Action.WARN, call, config.tool_warn_after)
+        if exact[0] >= config.exact_warn_after:
+            return _same_call(Action.WARN, call, exact, config.exact_warn_after)
+        if tool[0] >= config.tool_warn_after:
+            return _same_tool(Action.WARN, call, tool, config.tool_warn_after)
         return None
 
     def _read(self, call: Call, said: int) -> Hit | None:
@@ -137,35 +134,13 @@ class _HermesRule(HarnessRule):
         if row is None or row[0] != said:
             self._answers.put(call.key, [said, 0, call.number])
             return None
-        repeats = row[1] + 1
-        self._answers.put(call.key, [said, repeats, row[2]])
-        if config.hard_stop_enabled and repeats >= config.noprog_block_after:
-            return self._same_answer(Action.ASK, call, config.noprog_block_after)
-        if config.warnings_enabled and repeats >= config.noprog_warn_after:
-            return self._same_answer(Action.WARN, call, config.noprog_warn_after)
+        row = [said, row[1] + 1, row[2]]
+        self._answers.put(call.key, row)
+        if config.hard_stop_enabled and row[1] >= config.noprog_block_after:
+            return _same_answer(Action.ASK, call, row, config.noprog_block_after)
+        if config.warnings_enabled and row[1] >= config.noprog_warn_after:
+            return _same_answer(Action.WARN, call, row, config.noprog_warn_after)
         return None
-
-    def _same_call(self, action: Action, call: Call, threshold: int) -> Hit:
-        count, since = self._calls.get(call.key) or [0, 0]
-        return Hit(action, Kind.SAME_FAILURE, count, threshold, since, f"c{call.key}", (call.name,))
-
-    def _same_tool(self, action: Action, call: Call, threshold: int) -> Hit:
-        count, since = self._tools.get(call.tool) or [0, 0]
-        return Hit(
-            action, Kind.TOOL_FAILURE, count, threshold, since, f"t{call.tool}", (call.name,)
-        )
-
-    def _same_answer(self, action: Action, call: Call, threshold: int) -> Hit:
-        _, repeats, since = self._answers.get(call.key) or [0, 0, 0]
-        return Hit(
-            action,
-            Kind.SAME_ANSWER,
-            repeats + 1,
-            threshold + 1,
-            since,
-            f"a{call.key}",
-            (call.name,),
-        )
 
     def clear(self) -> None:
         for memory in (self._calls, self._tools, self._answers):
@@ -183,3 +158,30 @@ class _HermesRule(HarnessRule):
         self._calls.load_state(calls)
         self._tools.load_state(tools)
         self._answers.load_state(answers)
+
+
+def _one_more(memory: Memory, key: int, number: int) -> list[int]:
+    row = memory.get(key)
+    row = [1, number] if row is None else [row[0] + 1, row[1]]
+    memory.put(key, row)
+    return row
+
+
+def _same_call(action: Action, call: Call, row: list[int], threshold: int) -> Hit:
+    count, since = row
+    loop = f"c{call.key}"
+    return Hit(action, Kind.SAME_FAILURE, count, threshold, since, loop, (call.name,))
+
+
+def _same_tool(action: Action, call: Call, row: list[int], threshold: int) -> Hit:
+    count, since = row
+    loop = f"t{call.tool}"
+    return Hit(action, Kind.TOOL_FAILURE, count, threshold, since, loop, (call.name,))
+
+
+def _same_answer(action: Action, call: Call, row: list[int], threshold: int) -> Hit:
+    _, repeats, since = row
+    loop = f"a{call.key}"
+    return Hit(
+        action, Kind.SAME_ANSWER, repeats + 1, threshold + 1, since, loop, tools=(call.name,)
+    )

@@ -102,14 +102,12 @@ class _HermesAgentRule(HarnessRule):
         config = self._config
         if not config.hard_stop:
             return None
-        failures, since = self._calls.get(call.key) or [0, 0]
-        if failures >= config.call_failures_block:
-            return _hit(
-                Action.ASK, Kind.SAME_FAILURE, failures, config.call_failures_block, since, call
-            )
-        _, count, since = self._answers.get(call.key) or [0, 0, 0]
-        if count >= config.same_answer_block:
-            return _hit(Action.ASK, Kind.SAME_ANSWER, count, config.same_answer_block, since, call)
+        row, limit = self._calls.get(call.key), config.call_failures_block
+        if row is not None and row[0] >= limit:
+            return _hit(Action.ASK, Kind.SAME_FAILURE, row[0], limit, row[1], call)
+        row, limit = self._answers.get(call.key), config.same_answer_block
+        if row is not None and row[1] >= limit:
+            return _hit(Action.ASK, Kind.SAME_ANSWER, row[1], limit, row[2], call)
         return None
 
     def after(self, call: Call, answer: Answer | None) -> Hit | None:

@@ -108,7 +108,7 @@ class _OpenClawRule(HarnessRule):
         warn_at = self._config.warn_at
         if len(same) < warn_at:
             return None
-        return _hit(Action.WARN, Kind.SAME_CALL_AGAIN, len(same), warn_at, same[:1], call)
+        return _hit(Action.WARN, Kind.SAME_CALL_AGAIN, len(same), warn_at, same, call)
 
     def _equal_answers(self, call: Call) -> Hit | None:
         known = [s for s in self._seen if s.key == call.key and s.answer != _UNKNOWN]
@@ -116,7 +116,7 @@ class _OpenClawRule(HarnessRule):
         found = rung(count, ask_at=self._config.block_at, stop_at=self._config.stop_at)
         if found is None:
             return None
-        return _hit(found[0], Kind.SAME_ANSWER, count, found[1], known[-count:][:1], call)
+        return _hit(found[0], Kind.SAME_ANSWER, count, found[1], known[-count:], call)
 
     def _in_turn(self, call: Call) -> Hit | None:
         keys = [*(seen.key for seen in self._seen), call.key]
@@ -129,8 +129,8 @@ class _OpenClawRule(HarnessRule):
         stuck = len(answers) == len({key for key, _ in answers})
         known = all(seen.answer != _UNKNOWN for seen in tail)
         if count >= config.block_at and stuck and known:
-            return _hit(Action.ASK, Kind.IN_TURN, count, config.block_at, tail[:2], call)
-        return _hit(Action.WARN, Kind.IN_TURN, count, config.warn_at, tail[:2], call)
+            return _hit(Action.ASK, Kind.IN_TURN, count, config.block_at, tail, call)
+        return _hit(Action.WARN, Kind.IN_TURN, count, config.warn_at, tail, call)
 
     def _missing_tool(self, call: Call) -> Hit | None:
         count = 0
@@ -141,8 +141,7 @@ class _OpenClawRule(HarnessRule):
         limit = self._config.unknown_tool_at
         if count < limit:
             return None
-        first = list(self._seen)[-count:][:1]
-        return _hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, first, call)
+        return _hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, list(self._seen)[-count:], call)
 
     def clear(self) -> None:
         self._seen.clear()
@@ -159,11 +158,11 @@ class _OpenClawRule(HarnessRule):
 
 
 def _hit(
-    action: Action, kind: Kind, count: int, threshold: int, first: list[_Seen], call: Call
+    action: Action, kind: Kind, count: int, threshold: int, of: list[_Seen], call: Call
 ) -> Hit:
     if kind is Kind.NO_SUCH_TOOL:
         loop = f"tool{call.tool}"
     else:
-        loop = str(set_key([call.key, *(seen.key for seen in first)]))
-    tools = tuple(dict.fromkeys([*(seen.name for seen in first), call.name]))
-    return Hit(action, kind, count, threshold, first[0].number, loop, tools=tools)
+        loop = str(set_key([call.key, *(seen.key for seen in of)]))
+    tools = tuple(dict.fromkeys([*(seen.name for seen in of), call.name]))
+    return Hit(action, kind, count, threshold, of[0].number, loop, tools=tools)

@@ -113,7 +113,7 @@ class _TaktRule(HarnessRule):
                 found = self._judge(call, answer) or found
         limit = config.steps_without_success
         if found is None and attempt.steps >= limit:
-            since = max(1, batch.number - attempt.steps + 1)
+            since = batch.number - attempt.steps + 1
             found = Trouble(Kind.NO_SUCCESS, attempt.steps, limit, since)
         return self.hold(None if found is None else self._escalate(found, batch), batch)
 

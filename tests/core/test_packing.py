@@ -1,0 +1,44 @@
+"""Are hashes stored in little text and read back on any machine?"""
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_loopguard.core.packing import pack, unpack
+
+HASHES = st.lists(st.integers(0, 2**32 - 1))
+
+
+@given(HASHES)
+def test_hashes_are_read_as_they_were_written(hashes):
+    assert list(unpack(pack(hashes))) == hashes
+
+
+@given(HASHES)
+def test_a_hash_takes_five_letters_of_json(hashes):
+    assert len(json.dumps(pack(hashes))) == 2 + 5 * len(hashes)
+
+
+def test_the_text_is_the_same_on_every_machine(monkeypatch):
+    hashes = [0, 1, 0x01020304, 2**32 - 1]
+    text = pack(hashes)
+    other = {"little": "big", "big": "little"}[sys.byteorder]
+    monkeypatch.setattr(sys, "byteorder", other)
+    # This machine's order is not the other's, so each hash is turned round on the way.
+    turned = pack(int.from_bytes(value.to_bytes(4, "little"), "big") for value in hashes)
+    assert turned == text
+    assert list(unpack(pack(hashes))) == hashes
+
+
+@pytest.mark.parametrize("text", ["abc", "\x00", "é", None, 5, ["a"]])
+def test_other_text_is_refused(text):
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        unpack(text)
+
+
+def test_numbers_of_more_than_32_bits_are_refused():
+    with pytest.raises(OverflowError):
+        pack([2**32])
