@@ -20,7 +20,9 @@ from langchain_loopguard.core.traits import is_costly_batch, is_observation_batc
 
 if TYPE_CHECKING:
     from langchain_loopguard.callbacks import LoopGuardCallbackHandler
+    from langchain_loopguard.middleware import LoopGuardMiddleware
     from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
+    from langchain_loopguard.subagents import guard_subagents
 
 __all__ = [
     "Action",
@@ -31,6 +33,7 @@ __all__ = [
     "LoopDetector",
     "LoopGuard",
     "LoopGuardCallbackHandler",
+    "LoopGuardMiddleware",
     "LoopGuardNode",
     "LoopGuardPolicy",
     "LoopGuardState",
@@ -38,6 +41,7 @@ __all__ = [
     "add_loop_guard",
     "batch_signature",
     "call_signature",
+    "guard_subagents",
     "hash_results",
     "is_costly_batch",
     "is_observation_batch",
@@ -47,10 +51,14 @@ __all__ = [
 # (None: nothing beyond the package's own dependencies).
 _ADAPTERS: dict[str, tuple[str, str | None]] = {
     "LoopGuardCallbackHandler": ("langchain_loopguard.callbacks", None),
+    "LoopGuardMiddleware": ("langchain_loopguard.middleware", "langchain"),
     "LoopGuardNode": ("langchain_loopguard.node", "langgraph"),
     "LoopGuardState": ("langchain_loopguard.node", "langgraph"),
     "add_loop_guard": ("langchain_loopguard.node", "langgraph"),
+    "guard_subagents": ("langchain_loopguard.subagents", "langchain"),
 }
+
+_HOSTS = {"langchain", "langgraph"}
 
 
 def __getattr__(name: str) -> Any:
@@ -67,7 +75,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         # Only a missing host is cured by an extra; a missing module of our own is a fault.
-        if extra is None or (error.name or "").partition(".")[0] != extra:
+        if extra is None or (error.name or "").partition(".")[0] not in _HOSTS:
             raise
         raise ImportError(
             f"{name} needs {error.name}, which isn't installed: "

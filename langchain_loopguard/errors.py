@@ -18,7 +18,26 @@ except ImportError:  # No graph then, so nothing that swallows.
 if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
 
-__all__ = ["GraphLoopDetectedError", "InvalidResumeError", "loop_detected_error"]
+__all__ = [
+    "NO_CHECKPOINTER",
+    "RAISED",
+    "GraphLoopDetectedError",
+    "InvalidResumeError",
+    "loop_detected_error",
+]
+
+NO_CHECKPOINTER = (
+    "A person was to be asked, but this graph has no checkpointer, so it could not be resumed. "
+    "Compile it with one (`builder.compile(checkpointer=...)`), or choose another `on_detected`: "
+    "'raise', 'refuse' or 'warn'."
+)
+"""What to do when an adapter was to interrupt a graph that can't be resumed."""
+
+RAISED = (
+    "The calls were not run. Choose on_detected='interrupt' to ask a person, or 'refuse' to let "
+    "the agent try something else."
+)
+"""What to do when an adapter was told to raise."""
 
 
 class GraphLoopDetectedError(LoopDetectedError, _BubbleUp):

@@ -27,7 +27,10 @@ __all__ = [
     "edited_message",
     "invalid_call_messages",
     "last_batch",
+    "own_calls",
     "response_message",
+    "surplus_answers",
+    "without_calls",
     "without_foreign_answers",
 ]
 
@@ -92,7 +95,7 @@ def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
     )
 
 
-def answer_open_calls(messages: Sequence[AnyMessage], text: str = NOT_RUN) -> list[AnyMessage]:
+def answer_open_calls(messages: Sequence[Any], text: str = NOT_RUN) -> list[AnyMessage]:
     """Complete a history: every call without an answer gets one, in its place.
 
     A turn that ended in an interrupt, or in an error, leaves calls without answers; when the
@@ -162,6 +165,54 @@ def only_calls(message: AIMessage, ids: Iterable[Any]) -> AIMessage:
         [call for call in message.tool_calls if call.get("id") in wanted],
         [call for call in message.invalid_tool_calls if call.get("id") in wanted],
     )
+
+
+def own_calls(message: AIMessage, answers: Iterable[BaseMessage]) -> AIMessage:
+    """Copy an AI message without the calls that something other than a tool has answered.
+
+    See `without_foreign_answers`.
+    """
+    foreign = {
+        answer.tool_call_id
+        for answer in answers
+        if isinstance(answer, ToolMessage) and _foreign(answer)
+    }
+    if not foreign:
+        return message
+    return only_calls(message, {call.get("id") for call in tool_calls_of(message)} - foreign)
+
+
+def without_calls(message: AIMessage) -> AIMessage:
+    """Copy an AI message with its words only."""
+    copy = _with_calls(message, [], [])
+    raw = {
+        key: value
+        for key, value in copy.additional_kwargs.items()
+        if key not in {"tool_calls", "function_call"}
+    }
+    content = copy.content
+    if isinstance(content, list):
+        content = [block for block in content if not _is_call_block(block)]
+    return copy.model_copy(update={"additional_kwargs": raw, "content": content})
+
+
+def surplus_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Find answers to calls of the last batch that were answered before.
+
+    Two guards that each answer the calls they hold back, LangChain's human-in-the-loop
+    middleware for one, may both answer the same call; a model API refuses that.
+    """
+    surplus: list[BaseMessage] = []
+    done: set[str] = set()
+    index = len(messages)
+    while index > 0 and isinstance(messages[index - 1], ToolMessage):
+        index -= 1
+    for answer in messages[index:]:
+        if isinstance(answer, ToolMessage):
+            if answer.tool_call_id in done:
+                surplus.append(answer)
+            done.add(answer.tool_call_id)
+    return surplus
 
 
 def edited_message(
@@ -244,8 +295,12 @@ def _with_calls(message: AIMessage, calls: list[Any], unread: list[Any]) -> AIMe
     return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": unread})
 
 
+def _is_call_block(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _CALL_BLOCKS
+
+
 def _edited_block(block: Any, edits: Mapping[Any, tuple[str, Mapping[str, Any]]]) -> Any:
-    if not isinstance(block, dict) or block.get("type") not in _CALL_BLOCKS:
+    if not _is_call_block(block):
         return block
     edit = edits.get(block.get("call_id") or block.get("id"))
     if edit is None:

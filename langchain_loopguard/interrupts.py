@@ -14,12 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from langchain_loopguard.cost import cost_in_words
 from langchain_loopguard.errors import InvalidResumeError
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
 
-__all__ = ["CallAnswer", "InvalidResumeError", "Resume", "interrupt_payload", "parse_resume"]
+__all__ = [
+    "CallAnswer",
+    "InvalidResumeError",
+    "Resume",
+    "interrupt_payload",
+    "parse_resume",
+    "resume_schema",
+]
 
 ACCEPTED_FORMS = (
     '"continue", "stop", any other text (it is passed to the model), true, false, '
@@ -98,34 +106,35 @@ class Resume:
     calls: tuple[CallAnswer, ...] = ()
 
 
-def interrupt_payload(decision: Decision, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def interrupt_payload(
+    decision: Decision,
+    calls: Sequence[Mapping[str, Any]],
+    *,
+    cost: Mapping[str, Any] | None = None,
+    agent_inbox: bool = True,
+) -> dict[str, Any]:
     """Put the question to a person: JSON types only, `HITLRequest` with further keys.
 
     Args:
         decision: What the guard found.
         calls: The calls that wait for the answer, as the model made them.
+        cost: What the loop has cost so far, see `langchain_loopguard.cost.loop_cost`.
+        agent_inbox: Whether to add the older form that Agent Inbox reads. Screens that read
+            `HITLRequest` don't mind it.
 
     Returns:
-        `type` (`"loop_detected"`), `message`, `findings` and `choices` are the guard's;
+        `type` (`"loop_detected"`), `message`, `findings`, `choices` and, where it is known,
+        `cost` are the guard's;
         `action_requests` and `review_configs` are read by screens made for LangChain's
         human-in-the-loop middleware, `action_request`, `config` and `description` by Agent Inbox.
     """
-    message = decision.to_person
+    message = "\n".join(text for text in (decision.to_person, cost_in_words(cost or {})) if text)
     requests = [
         {"name": _name(call), "args": _arguments(call), "description": message} for call in calls
     ]
-    # Agent Inbox shows one action. Several calls are shown under the first one's name, and can't
-    # be edited there.
-    single = len(requests) == 1
-    shown: Any = (
-        requests[0]["args"]
-        if single
-        else {"calls": [{"name": item["name"], "args": item["args"]} for item in requests]}
-    )
-    return {
+    payload: dict[str, Any] = {
         "type": "loop_detected",
         "message": message,
-        "description": message,
         "findings": [finding.as_dict() for finding in decision.findings],
         "choices": [
             {"value": "continue", "label": "Run the calls and count anew"},
@@ -140,6 +149,25 @@ def interrupt_payload(decision: Decision, calls: Sequence[Mapping[str, Any]]) ->
             }
             for item in requests
         ],
+    }
+    if cost:
+        payload["cost"] = dict(cost)
+    if agent_inbox:
+        payload |= _for_agent_inbox(message, requests)
+    return payload
+
+
+def _for_agent_inbox(message: str, requests: list[dict[str, Any]]) -> dict[str, Any]:
+    # Agent Inbox shows one action. Several calls are shown under the first one's name, and can't
+    # be edited there.
+    single = len(requests) == 1
+    shown: Any = (
+        requests[0]["args"]
+        if single
+        else {"calls": [{"name": item["name"], "args": item["args"]} for item in requests]}
+    )
+    return {
+        "description": message,
         "action_request": {
             "action": requests[0]["name"] if requests else "loop_detected",
             "args": shown,
@@ -150,6 +178,61 @@ def interrupt_payload(decision: Decision, calls: Sequence[Mapping[str, Any]]) ->
             "allow_ignore": True,
             "allow_respond": True,
         },
+    }
+
+
+def resume_schema(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Describe the answers to a question as a JSON schema, for screens that draw a form.
+
+    It names the plain forms. More are accepted, see `ACCEPTED_FORMS`, so it isn't enforced;
+    `parse_resume` is what decides.
+
+    Args:
+        calls: The calls that are asked about.
+    """
+    text = {"type": "string", "minLength": 1}
+
+    def form(kind: str, properties: Mapping[str, Any], *optional: str) -> dict[str, Any]:
+        required = ["type", *(key for key in properties if key not in optional)]
+        return {
+            "type": "object",
+            "properties": {"type": {"const": kind}, **properties},
+            "required": required,
+        }
+
+    action = {
+        "type": "object",
+        "properties": {"name": text, "args": {"type": "object"}},
+        "required": ["name", "args"],
+    }
+    decision = {
+        "anyOf": [
+            form("approve", {}),
+            form("edit", {"edited_action": action}),
+            form("reject", {"message": text}, "message"),
+            form("respond", {"message": text}),
+        ]
+    }
+    return {
+        "title": "Answer to a detected loop",
+        "anyOf": [
+            {"title": "Run the calls and count anew", "const": "continue"},
+            {"title": "End the run", "const": "stop"},
+            {"title": "Refuse the calls and tell the model this text", **text},
+            {
+                "title": "Decide about each call",
+                "type": "object",
+                "properties": {
+                    "decisions": {
+                        "type": "array",
+                        "items": decision,
+                        "minItems": len(calls),
+                        "maxItems": len(calls),
+                    }
+                },
+                "required": ["decisions"],
+            },
+        ],
     }
 
 

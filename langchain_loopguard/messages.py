@@ -34,6 +34,10 @@ SOURCE = "loop_guard"
 NOTICE_MARK = "[Notice, not part of the tool's answer]"
 """How a hint to the model begins."""
 
+_SHORTEST_ID = 8
+"""Characters of a call's id that is looked for in its answer: shorter ones, which some local
+models give, stand in any text."""
+
 _STATE_VERSION = 1
 
 
@@ -84,25 +88,69 @@ def with_notice(message: ToolMessage, text: str) -> ToolMessage:
 
     The only place where a hint may stand: providers reject anything but tool messages between
     calls and their answers. The copy has the same id and says in its metadata what was added,
-    which no tool's text can imitate, so that the guard never counts its own words.
+    which no tool's text can imitate, so that the guard never counts its own words. Several
+    guards may each add theirs; the same words are added once.
     """
     content = message.content
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    notice = {"type": "text", "text": f"{NOTICE_MARK} {text}"}
-    marked = {**message.additional_kwargs, SOURCE: {"was_text": isinstance(content, str)}}
+    mark = _mark_of(message)
+    added = _notices(message)
+    notice = {"type": "text", "text": f"\n{NOTICE_MARK} {text}"}
+    if notice in blocks[len(blocks) - added :]:
+        return message
+    if not added:
+        mark["was_text"] = isinstance(content, str)
+    mark["notices"] = added + 1
+    marked = {**message.additional_kwargs, SOURCE: mark}
     return message.model_copy(update={"content": [*blocks, notice], "additional_kwargs": marked})
 
 
 def without_notice(message: ToolMessage) -> ToolMessage:
     """Undo `with_notice`; any other message is returned as it is."""
-    mark = message.additional_kwargs.get(SOURCE)
-    content = message.content
-    if not isinstance(mark, dict) or not isinstance(content, list) or not content:
+    added = _notices(message)
+    if not added:
         return message
-    kept: Any = content[:-1]
-    if mark.get("was_text") and len(kept) == 1 and isinstance(kept[0], dict):
+    kept: Any = message.content[:-added]
+    if _mark_of(message).get("was_text") and len(kept) == 1 and isinstance(kept[0], dict):
         kept = kept[0].get("text", "")
     return message.model_copy(update={"content": kept})
+
+
+def _without_own_id(message: ToolMessage) -> ToolMessage:
+    """Take the id of the answered call out of an answer, so that equal answers are equal.
+
+    Frameworks write it there: deepagents in place of an answer that is too long, LangChain in
+    the answer to a call that can't be parsed.
+    """
+    call_id, content = message.tool_call_id, message.content
+    if len(call_id) < _SHORTEST_ID:
+        return message
+    if isinstance(content, str):
+        kept: Any = content.replace(call_id, "") if call_id in content else content
+    else:
+        kept = [_block_without(block, call_id) for block in content]
+    return message if kept == content else message.model_copy(update={"content": kept})
+
+
+def _block_without(block: Any, text: str) -> Any:
+    if isinstance(block, str):
+        return block.replace(text, "")
+    if isinstance(block, dict) and isinstance(block.get("text"), str):
+        return {**block, "text": block["text"].replace(text, "")}
+    return block
+
+
+def _mark_of(message: BaseMessage) -> dict[str, Any]:
+    mark = message.additional_kwargs.get(SOURCE)
+    return dict(mark) if isinstance(mark, dict) else {}
+
+
+def _notices(message: ToolMessage) -> int:
+    """Count the notices at the end of an answer's content."""
+    added = _mark_of(message).get("notices")
+    if type(added) is not int or added < 1 or not isinstance(message.content, list):
+        return 0
+    return added if added <= len(message.content) else 0
 
 
 class MessageReader:
@@ -122,6 +170,7 @@ class MessageReader:
         self._last_calls = ""
         self._open = False
         self._decision: Decision | None = None
+        self._told = ""
         self._notice = ""
 
     def read(self, messages: Sequence[BaseMessage]) -> Decision | None:
@@ -185,7 +234,7 @@ class MessageReader:
         self._last = key
         self._last_calls = _calls_key(message)
         self._open = bool(calls)
-        self._notice = ""
+        self._told = self._notice = ""
         return self._decision
 
     def approve(self, decision: Decision) -> None:
@@ -237,6 +286,7 @@ class MessageReader:
             "last": self._last,
             "calls": self._last_calls,
             "open": self._open,
+            "told": self._to_tell(),
             "guard": self.guard.to_state(),
         }
 
@@ -256,6 +306,7 @@ class MessageReader:
         reader._last = state.get("last")
         reader._last_calls = str(state.get("calls", ""))
         reader._open = bool(state.get("open"))
+        reader._told = str(state.get("told", ""))
         return reader
 
     def _turn(self, message: BaseMessage) -> None:
@@ -272,10 +323,13 @@ class MessageReader:
         while end < len(messages) and isinstance(messages[end], ToolMessage):
             end += 1
         answers = [
-            without_notice(m) for m in messages[index + 1 : end] if isinstance(m, ToolMessage)
+            _without_own_id(without_notice(m))
+            for m in messages[index + 1 : end]
+            if isinstance(m, ToolMessage)
         ]
         if end == len(messages) and len(answers) < len(calls):
             return None
+        told = self._to_tell()
         self._open = False
         record = self._record(messages[index])
         if any(is_refusal(answer) for answer in answers):
@@ -283,9 +337,14 @@ class MessageReader:
                 self.guard.refuse(self._decision)
             return None
         after = self.guard.record_results(record, answers)
-        told = after if after.findings or self._decision is None else self._decision
-        self._notice = told.to_model
+        self._notice = after.to_model or told
         return after
+
+    def _to_tell(self) -> str:
+        """Give what the model is to be told once the open batch has its answers."""
+        if not self._open:
+            return ""
+        return self._decision.to_model if self._decision is not None else self._told
 
     def _record(self, message: BaseMessage) -> BatchRecord:
         if self._decision is not None:

@@ -11,64 +11,41 @@ What it cannot see: in a graph without the channel, whatever was trimmed from th
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, get_args
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langgraph.config import get_config
 from langgraph.graph import END, MessagesState
-from langgraph.types import Command, Send, interrupt
+from langgraph.types import Command, Send
 from pydantic import BaseModel
 
-from langchain_loopguard.core.decision import Action
-from langchain_loopguard.core.errors import GuardStateError
-from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.errors import loop_detected_error
-from langchain_loopguard.history import (
-    approved_message,
-    edited_message,
-    invalid_call_messages,
-    is_approved,
-    last_batch,
-    only_calls,
-    response_message,
-    without_foreign_answers,
+from langchain_loopguard.endings import check_ended, last_answer
+from langchain_loopguard.gate import Gate, Turn
+from langchain_loopguard.history import answer_open_calls, last_batch, only_calls
+from langchain_loopguard.messages import tool_calls_of
+from langchain_loopguard.options import OnDetected, check_choice, check_name, policy_of
+from langchain_loopguard.tracing import node_options
+from langchain_loopguard.wiring import (
+    check_builder,
+    read_key,
+    repair_at_start,
+    tools_of,
+    with_state_key,
 )
-from langchain_loopguard.interrupts import interrupt_payload, parse_resume
-from langchain_loopguard.messages import SOURCE, MessageReader, refusal_messages, tool_calls_of
-from langchain_loopguard.wiring import check_builder, read_key, repair_at_start, with_state_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
+    from langchain_core.runnables import Runnable
     from langgraph.graph import StateGraph
 
-    from langchain_loopguard.core.decision import Decision
-    from langchain_loopguard.history import Batch
-    from langchain_loopguard.interrupts import Resume
+    from langchain_loopguard.core.policy import LoopGuardPolicy
+    from langchain_loopguard.gate import Step
+    from langchain_loopguard.telemetry import Count
 
 __all__ = ["LoopGuardNode", "LoopGuardState", "OnDetected", "add_loop_guard"]
-
-logger = logging.getLogger(__name__)
-
-OnDetected = Literal["interrupt", "raise", "refuse", "warn"]
-"""What happens when a loop is detected."""
-
-_NO_CHECKPOINTER = (
-    "A person was to be asked, but this graph has no checkpointer, so it could not be resumed. "
-    "Compile it with one (`builder.compile(checkpointer=...)`), or choose another `on_detected`: "
-    "'raise', 'refuse' or 'warn'."
-)
-_RAISED = (
-    "The calls were not run. Choose on_detected='interrupt' to ask a person, or 'refuse' to let "
-    "the agent try something else."
-)
-_CHECKPOINTER = "__pregel_checkpointer"
-_STOPPED = "This call was not run: the run was ended because the same step was repeated."
-_SKIPPED = "This call got no answer."
 
 
 class LoopGuardState(MessagesState):
@@ -84,15 +61,20 @@ class LoopGuardNode:
     It may stand in one place or in two. Behind the agent it decides: the calls go on to the
     tools, back to the agent with a refusal, or the run ends. Behind the tools it takes in their
     answers and goes on to the agent; without that second place it reads the answers when the
-    agent has spoken again. `add_loop_guard` wires both.
+    agent has spoken again. `add_loop_guard` wires both. What is found is told as
+    `langchain_loopguard.telemetry` says.
 
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
         on_detected: What happens to a batch that is a loop. `"interrupt"` asks a person with
             `langgraph.types.interrupt`; see `langchain_loopguard.interrupts` for the question
-            and the accepted answers. `"raise"` ends the run in `LoopDetectedError`. `"refuse"`
-            answers the calls with an error and lets the model go on, until
-            `LoopGuardPolicy.max_refusals` ends the run with a final message. `"warn"` only logs.
+            and the accepted answers. `"raise"` ends the run in `LoopDetectedError`; where the
+            thread is saved, the calls are answered first, so that it can go on later.
+            `"refuse"` answers the calls with an error and lets the model go on, until
+            `LoopGuardPolicy.max_refusals` ends the run with a final message. `"wrap_up"`
+            answers the calls with an error and has the model speak once more, so that the run
+            ends with what was found; see `wrap_up_model`. `"warn"` holds nothing back. In every
+            mode the model is told, and what no person hears of otherwise is logged.
         agent: The node that calls the model next, after a refusal or after the tools.
         tools: The node that runs the calls of the last AI message.
         end: Where a run goes that makes no more calls or was stopped.
@@ -100,6 +82,15 @@ class LoopGuardNode:
         state_key: The state's key for the counts. A state without that channel works too: the
             messages are then read from the first one each time. Guards that run at the same
             time in one graph need a key each.
+        wrap_up_model: A chat model without tools, or any runnable from messages to a message
+            (its `invoke` is called), for the last answer under `"wrap_up"`. Without one the
+            agent's node is called once more: its model still has its tools, but what it calls
+            is not run any more, and if it says nothing besides, the run ends with a message of
+            the guard.
+        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
+        tool_list: The tools themselves, for what they declare in their `metadata`: MCP's
+            `readOnlyHint`, or `{"loop_guard": {"read_only": ..., "shell": ..., "poller": ...}}`.
+            `add_loop_guard` finds those of a `ToolNode`.
         fail_open: Whether a fault of the guard itself is logged once and the agent goes on
             unguarded; `False` raises it.
 
@@ -117,13 +108,13 @@ class LoopGuardNode:
         end: str = END,
         messages_key: str = "messages",
         state_key: str = "loop_guard",
+        wrap_up_model: Runnable[Any, Any] | None = None,
+        agent_inbox: bool = False,
+        tool_list: Iterable[Any] = (),
         fail_open: bool = True,
     ) -> None:
-        if policy is not None and not isinstance(policy, LoopGuardPolicy):
-            raise ValueError(f"policy: must be a LoopGuardPolicy or None, not {policy!r}")
-        if on_detected not in get_args(OnDetected):
-            allowed = ", ".join(repr(choice) for choice in get_args(OnDetected))
-            raise ValueError(f"on_detected: must be one of {allowed}, not {on_detected!r}")
+        self.policy = policy_of(policy)
+        check_choice("on_detected", on_detected, OnDetected)
         names: dict[str, Any] = {
             "agent": agent,
             "tools": tools,
@@ -131,23 +122,37 @@ class LoopGuardNode:
             "messages_key": messages_key,
             "state_key": state_key,
         }
-        for field, name in names.items():
-            if not isinstance(name, str) or not name:
-                raise ValueError(f"{field}: must be a name that is not empty, not {name!r}")
-        self.policy = policy or LoopGuardPolicy()
+        for option, name in names.items():
+            check_name(option, name)
+        if wrap_up_model is not None and not callable(getattr(wrap_up_model, "invoke", None)):
+            raise ValueError(
+                f"wrap_up_model: must be a chat model or another runnable, not {wrap_up_model!r}"
+            )
         self.on_detected = on_detected
         self.agent = agent
         self.tools = tools
         self.end = end
         self.messages_key = messages_key
         self.state_key = state_key
-        self.fail_open = fail_open
-        self._logged = False
+        self.wrap_up_model = wrap_up_model
+        self._gate = Gate(
+            self.policy,
+            adapter="node",
+            on_detected=on_detected,
+            agent_inbox=agent_inbox,
+            fail_open=fail_open,
+            answers_unreadable=True,
+            tools=tool_list,
+        )
 
     @property
     def destinations(self) -> tuple[str, ...]:
         """Where the node may go; `add_node(..., destinations=...)` draws it."""
         return tuple(dict.fromkeys((self.tools, self.agent, self.end)))
+
+    def stats(self) -> Mapping[Count, int]:
+        """Count what it did since it was made, over all threads; see `Telemetry.stats`."""
+        return self._gate.telemetry.stats()
 
     def __call__(self, state: Any) -> Command[Any]:
         """Decide where the run goes on; reads the state and changes nothing.
@@ -160,151 +165,56 @@ class LoopGuardNode:
                 question stays open.
         """
         messages = self._messages(state)
+        check_ended(messages)
         batch = last_batch(messages)
         if batch is None:
             return Command(goto=self.agent if _tools_spoke(messages) else self.end)
         if not tool_calls_of(batch.message):
             return Command(goto=self.end)
-        turn = _Turn(state, messages, batch, read_key(state, self.state_key))
-        try:
-            reader = self._reader(turn.known)
-            if _tools_ran(turn, reader):
-                return self._answers_came(turn, reader)
-            found = _Found(turn, reader, _verdict(turn, reader))
-            asks = found.decision.action is Action.ASK and self.on_detected == "interrupt"
-            question = interrupt_payload(found.decision, turn.calls) if asks else None
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
-            self._fault(error)
-            return self._unguarded(turn)
-        if question is None:
-            return self._act(found)
-        if not _resumable():
-            raise loop_detected_error(found.decision, _NO_CHECKPOINTER)
-        return self._carry_out(found, parse_resume(interrupt(question), turn.calls))
+        turn = Turn(messages, batch, read_key(state, self.state_key))
+        step = self._gate.step(turn)
+        return self._unguarded(state, turn) if step is None else self._go(state, turn, step)
 
-    def _act(self, found: _Found) -> Command[Any]:
-        decision = found.decision
-        self._tell(decision)
-        if decision.action < Action.ASK or self.on_detected == "warn":
-            return self._run(found)
-        if self.on_detected == "raise":
-            raise loop_detected_error(decision, _RAISED)
-        if decision.action is Action.STOP:
-            return self._stop(found)
-        return self._refuse(found, refusal_messages(found.turn.calls, decision.to_model))
-
-    def _carry_out(self, found: _Found, resume: Resume) -> Command[Any]:
-        calls = found.turn.calls
-        if resume.kind == "continue":
-            return self._run(found, approved=True)
-        if resume.kind == "stop":
-            return self._stop(found, resume.text)
-        if resume.kind == "feedback":
-            return self._refuse(found, refusal_messages(calls, resume.text))
-        answers: list[BaseMessage] = []
-        edits: dict[Any, tuple[str, Mapping[str, Any]]] = {}
-        run: set[Any] = set()
-        for call, answer in zip(calls, resume.calls, strict=True):
-            if answer.kind == "refuse":
-                answers.extend(refusal_messages([call], answer.text))
-            elif answer.kind == "respond":
-                answers.append(response_message(call, answer.text))
-            else:
-                run.add(call.get("id"))
-                if answer.args is not None:
-                    edits[call.get("id")] = (answer.name or str(call["name"]), answer.args)
-        if not run:
-            return self._refuse(found, answers)
-        return self._run(found, approved=True, run=run, edits=edits, answers=answers)
-
-    def _run(
-        self,
-        found: _Found,
-        *,
-        approved: bool = False,
-        run: set[Any] | None = None,
-        edits: Mapping[Any, tuple[str, Mapping[str, Any]]] | None = None,
-        answers: Sequence[BaseMessage] = (),
-    ) -> Command[Any]:
-        """Send calls to the tools; those that are not to run are answered here.
-
-        Args:
-            found: The batch and what was found.
-            approved: Whether a person let it run.
-            run: The ids of the calls to run, every call that waits by default.
-            edits: For a call's id, what to run in its place.
-            answers: The answers of the calls that are not to run.
-        """
-        turn, reader, edits = found.turn, found.reader, edits or {}
-        message = edited_message(turn.batch.message, edits) if edits else turn.batch.message
-        asked = {call.get("id") for call in turn.calls} if run is None else run
-        wanted = asked & {call.get("id") for call in message.tool_calls}
-        unreadable = [call for call in turn.batch.unreadable if call.get("id") in asked - wanted]
-        answers = [*answers, *invalid_call_messages(unreadable)]
-
-        def settle() -> None:
-            if approved:
-                reader.approve(found.decision)
-            if edits and not answers:
-                # What runs is another batch than the one that was counted.
-                reader.guard.check(tool_calls_of(message))
-
-        update = self._counts(reader, settle)
-        if approved and turn.known is None:
-            # Without a channel the messages are all that the next reading has.
-            message = approved_message(message)
-        changed = [message] if message.id and message is not turn.batch.message else []
-        if changed or answers:
-            update[self.messages_key] = [*changed, *answers]
-        if not wanted:
-            return Command(goto=self.agent, update=update)
-        # A message without an id can't be replaced, so its edit reaches the tools only.
-        seen = bool(changed) or not edits
-        return Command(goto=self._to_tools(turn, message, wanted, seen=seen), update=update)
+    def _go(self, state: Any, turn: Turn, step: Step) -> Command[Any]:
+        messages = list(step.messages)
+        goto: str | Send = self.agent
+        if step.to == "tools" and step.run:
+            goto = self._to_tools(
+                state, turn, step.message or turn.batch.message, step.run, stored=step.stored
+            )
+        elif step.to == "end":
+            goto = self.end
+        elif step.to == "error":
+            # This node once more, when the answers are saved.
+            goto = str(get_config()["metadata"]["langgraph_node"])
+        elif step.to == "answer" and self.wrap_up_model is not None:
+            whole = answer_open_calls([*turn.messages[: turn.batch.index + 1], *messages])
+            messages.append(last_answer(messages, self.wrap_up_model.invoke(whole)))
+            goto = self.end
+        update: dict[str, Any] = {}
+        if step.counts is not None:
+            update[self.state_key] = step.counts
+        if messages:
+            update[self.messages_key] = messages
+        return Command(goto=goto, update=update)
 
     def _to_tools(
-        self, turn: _Turn, message: AIMessage, wanted: set[Any], *, seen: bool = True
+        self,
+        state: Any,
+        turn: Turn,
+        message: AIMessage,
+        wanted: AbstractSet[Any],
+        *,
+        stored: bool = True,
     ) -> str | Send:
-        if seen and wanted == {call.get("id") for call in tool_calls_of(message)}:
+        if stored and wanted == {call.get("id") for call in tool_calls_of(message)}:
             return self.tools
         # A tools node runs every call of the last AI message, answered or not, so it is shown
         # one that makes only the calls to run.
         history = [*turn.messages[: turn.batch.index], only_calls(message, wanted)]
-        return Send(self.tools, _with(turn.state, self.messages_key, history))
+        return Send(self.tools, _with(state, self.messages_key, history))
 
-    def _refuse(self, found: _Found, answers: Sequence[BaseMessage]) -> Command[Any]:
-        update = self._counts(found.reader, lambda: found.reader.refuse(found.decision))
-        return Command(goto=self.agent, update={**update, self.messages_key: list(answers)})
-
-    def _stop(self, found: _Found, reason: str = "") -> Command[Any]:
-        update = self._counts(found.reader, lambda: found.reader.refuse(found.decision))
-        text = f"Stopped. {found.decision.to_person}"
-        if reason:
-            text += f" Reason: {reason}"
-        answers = refusal_messages(found.turn.calls, _STOPPED)
-        last = AIMessage(content=text, additional_kwargs={"lc_source": SOURCE})
-        return Command(goto=self.end, update={**update, self.messages_key: [*answers, last]})
-
-    def _answers_came(self, turn: _Turn, reader: MessageReader) -> Command[Any]:
-        batch = turn.batch
-        if turn.known is None:
-            _verdict(turn, reader)
-        self._tell(reader.read(_unread(reader, turn.messages)))
-        update: dict[str, Any] = {}
-        if turn.known is not None:
-            update[self.state_key] = reader.to_state()
-        notice = reader.take_notice(turn.messages)
-        left = [
-            # An answer without an id can't be replaced by one that carries a notice.
-            *([notice] if notice is not None and notice.id else []),
-            *invalid_call_messages(batch.unreadable),
-            *refusal_messages(batch.waiting, _SKIPPED),
-        ]
-        if left:
-            update[self.messages_key] = left
-        return Command(goto=self.agent, update=update)
-
-    def _unguarded(self, turn: _Turn) -> Command[Any]:
+    def _unguarded(self, state: Any, turn: Turn) -> Command[Any]:
         """Go where a graph without a guard goes."""
         batch = turn.batch
         if batch.tools_ran or (batch.answered and not batch.waiting):
@@ -312,7 +222,7 @@ class LoopGuardNode:
         if not batch.waiting:
             return Command(goto=self.end)
         wanted = {call.get("id") for call in batch.waiting}
-        return Command(goto=self._to_tools(turn, batch.message, wanted))
+        return Command(goto=self._to_tools(state, turn, batch.message, wanted))
 
     def _messages(self, state: Any) -> list[BaseMessage]:
         messages = read_key(state, self.messages_key)
@@ -326,50 +236,8 @@ class LoopGuardNode:
             # A reducer of the user's own may keep messages as they came: mappings, pairs, texts.
             return [*convert_to_messages(messages)]
         except Exception as error:  # noqa: BLE001 - odd messages are no reason to end a run
-            self._fault(error)
+            self._gate.fault(error)
             return [message for message in messages if isinstance(message, BaseMessage)]
-
-    def _reader(self, known: Any) -> MessageReader:
-        fresh = MessageReader(LoopGuard(self.policy))
-        if known is None:
-            return fresh
-        try:
-            return MessageReader.from_state(self.policy, known)
-        except GuardStateError as error:
-            # The counts of a newer release are left alone for the process that wrote them. Any
-            # other odd value is no reason to go on without a guard.
-            if not self.fail_open or _is_newer(known, fresh.to_state()):
-                raise
-            self._log("The loop guard counts anew: %s", error)
-            return fresh
-
-    def _counts(self, reader: MessageReader, settle: Callable[[], None]) -> dict[str, Any]:
-        try:
-            settle()
-            return {self.state_key: reader.to_state()}
-        except Exception as error:  # noqa: BLE001 - a person's answer is carried out all the same
-            self._fault(error)
-            return {}
-
-    def _tell(self, decision: Decision | None) -> None:
-        """Log what was found and no person hears of otherwise."""
-        if decision is None or not decision.findings:
-            return
-        if decision.action is Action.WARN or self.on_detected in {"warn", "refuse"}:
-            logger.warning("%s", decision.to_person)
-
-    def _fault(self, error: Exception) -> None:
-        if not self.fail_open:
-            raise error
-        if isinstance(error, GuardStateError):
-            self._log("The loop guard is off for threads with this state: %s", error)
-        else:
-            self._log("The loop guard failed, the agent goes on unguarded.", exc_info=error)
-
-    def _log(self, text: str, *args: object, exc_info: Exception | None = None) -> None:
-        if not self._logged:
-            self._logged = True
-            logger.error(text, *args, exc_info=exc_info)
 
 
 def add_loop_guard(
@@ -383,6 +251,8 @@ def add_loop_guard(
     end: str = END,
     messages_key: str = "messages",
     state_key: str = "loop_guard",
+    wrap_up_model: Runnable[Any, Any] | None = None,
+    agent_inbox: bool = False,
     fail_open: bool = True,
 ) -> StateGraph[Any, Any, Any, Any]:
     """Put a guard between the agent and the tools of a graph, and wire it.
@@ -407,6 +277,8 @@ def add_loop_guard(
         end: Where a run goes that makes no more calls or was stopped.
         messages_key: The state's key for the messages.
         state_key: The state's key for the counts; guards that run at the same time need one each.
+        wrap_up_model: Who gives the last answer under `"wrap_up"`, the agent without one.
+        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
         fail_open: Whether a fault of the guard itself lets the agent go on.
 
     Returns:
@@ -424,6 +296,9 @@ def add_loop_guard(
         end=end,
         messages_key=messages_key,
         state_key=state_key,
+        wrap_up_model=wrap_up_model,
+        agent_inbox=agent_inbox,
+        tool_list=tools_of(builder, tools),
         fail_open=fail_open,
     )
     check_builder(builder, name, agent, tools, end=end, messages_key=messages_key)
@@ -432,42 +307,12 @@ def add_loop_guard(
         node,
         input_schema=with_state_key(builder, state_key),
         destinations=node.destinations,
+        **node_options(),
     )
     builder.add_edge(agent, name)
     builder.add_edge(tools, name)
     repair_at_start(builder, f"{name}_repair", agent, messages_key=messages_key)
     return builder
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """Where a run stands when the node is called.
-
-    Attributes:
-        state: The state as LangGraph gave it.
-        messages: Its messages.
-        batch: The calls of the last AI message.
-        known: The saved counts, `None` before the first ones and without a channel.
-    """
-
-    state: Any
-    messages: list[BaseMessage]
-    batch: Batch
-    known: Any
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        """The calls to decide about."""
-        return [*self.batch.waiting, *self.batch.unreadable]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A turn with the verdict on it."""
-
-    turn: _Turn
-    reader: MessageReader
-    decision: Decision
 
 
 def _tools_spoke(messages: Sequence[BaseMessage]) -> bool:
@@ -476,61 +321,8 @@ def _tools_spoke(messages: Sequence[BaseMessage]) -> bool:
     return last is not None and bool(tool_calls_of(last))
 
 
-def _tools_ran(turn: _Turn, reader: MessageReader) -> bool:
-    """Tell whether the batch has run, so that only its answers are to be taken in."""
-    batch = turn.batch
-    if not batch.answered:
-        return False
-    if not batch.waiting:
-        return True
-    # Some calls are answered and some are not: either a person answered those before the batch
-    # ran, or the tools node left the others out.
-    if turn.known is None:
-        return batch.tools_ran
-    return reader.place(turn.messages) == batch.index
-
-
-def _verdict(turn: _Turn, reader: MessageReader) -> Decision:
-    batch = turn.batch
-    messages = _unread(reader, turn.messages[: batch.index + 1])
-    if turn.known is None:
-        # What a person let run is known from the marks in the messages.
-        for at, message in enumerate(messages[:-1]):
-            if is_approved(message):
-                reader.read(messages[: at + 1])
-                reader.approve(reader.check(message))
-    reader.read(messages)
-    message = batch.message
-    if batch.answered:
-        message = only_calls(message, {call.get("id") for call in turn.calls})
-    return reader.check(message)
-
-
-def _unread(reader: MessageReader, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Give the messages from the one that was counted last on, which are all that matter."""
-    return without_foreign_answers(messages[reader.place(messages) or 0 :])
-
-
 def _is_ai(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage)
-
-
-def _is_newer(known: Any, own: Mapping[str, Any]) -> bool:
-    """Tell whether a later release wrote the counts."""
-    if not isinstance(known, Mapping):
-        return False
-    pairs = [(known.get("v"), own["v"])]
-    if isinstance(known.get("guard"), Mapping):
-        pairs.append((known["guard"].get("v"), own["guard"]["v"]))
-    return any(isinstance(theirs, int) and theirs > ours for theirs, ours in pairs)
-
-
-def _resumable() -> bool:
-    """Tell whether the running graph can be resumed: whether it has a checkpointer."""
-    settings = get_config().get("configurable", {})
-    # LangGraph sets the key for every task, to None without a checkpointer. Should it be gone
-    # one day, a thread id is what a checkpointer asks for.
-    return settings.get(_CHECKPOINTER, settings.get("thread_id")) is not None
 
 
 def _with(state: Any, key: str, value: Any) -> Any:

@@ -16,8 +16,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from typing_extensions import TypedDict
 
 from langchain_loopguard.history import answer_open_calls
+from langchain_loopguard.tracing import node_options
 
-__all__ = ["check_builder", "read_key", "repair_at_start", "with_state_key"]
+__all__ = ["check_builder", "read_key", "repair_at_start", "tools_of", "with_state_key"]
 
 _Builder = StateGraph[Any, Any, Any, Any]
 
@@ -59,6 +60,14 @@ def check_builder(
             )
 
 
+def tools_of(builder: Any, node: str) -> list[Any]:
+    """List the tools of a node that is a `ToolNode`; none for any other node."""
+    nodes = builder.nodes if isinstance(builder, StateGraph) else {}
+    runnable = getattr(nodes.get(node), "runnable", None)
+    by_name = getattr(runnable, "tools_by_name", None)
+    return list(by_name.values()) if isinstance(by_name, Mapping) else []
+
+
 def with_state_key(builder: _Builder, state_key: str) -> Any:
     """Give a node's input schema: the graph's own keys and `state_key`.
 
@@ -92,7 +101,7 @@ def repair_at_start(builder: _Builder, name: str, agent: str, *, messages_key: s
         return {messages_key: [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]}
 
     builder.edges.remove((START, agent))
-    builder.add_node(name, repair)
+    builder.add_node(name, repair, **node_options())
     builder.add_edge(START, name)
     builder.add_edge(name, agent)
 

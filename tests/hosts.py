@@ -261,7 +261,11 @@ def agent_executor(model: BaseChatModel, tools: Sequence[BaseTool], **options: A
 
 
 def functional_agent(
-    model: BaseChatModel, tools: Sequence[BaseTool], *, checkpointer: Any = None
+    model: BaseChatModel,
+    tools: Sequence[BaseTool],
+    *,
+    checkpointer: Any = None,
+    native_async: bool = False,
 ) -> Any:
     """Build the same agent in the functional API: every call is a task of its own."""
     from langgraph.func import entrypoint, task
@@ -269,6 +273,27 @@ def functional_agent(
 
     by_name = {tool.name: tool for tool in tools}
     bound = model.bind_tools(list(tools))
+
+    if native_async:
+
+        @task
+        async def acall_model(messages: list[BaseMessage]) -> AIMessage:
+            return await bound.ainvoke(messages)
+
+        @task
+        async def acall_tool(call: dict[str, Any]) -> ToolMessage:
+            return await by_name[call["name"]].ainvoke(call)
+
+        @entrypoint(checkpointer=checkpointer)
+        async def async_agent(messages: list[BaseMessage]) -> list[BaseMessage]:
+            answer = await acall_model(messages)
+            while answer.tool_calls:
+                results = await asyncio.gather(*(acall_tool(call) for call in answer.tool_calls))
+                messages = add_messages(messages, [answer, *results])
+                answer = await acall_model(messages)
+            return add_messages(messages, [answer])
+
+        return async_agent
 
     @task
     def call_model(messages: list[BaseMessage]) -> AIMessage:

@@ -10,7 +10,14 @@ import pytest
 
 import langchain_loopguard
 
-ADAPTERS = ["LoopGuardCallbackHandler", "LoopGuardNode", "LoopGuardState", "add_loop_guard"]
+ADAPTERS = [
+    "LoopGuardCallbackHandler",
+    "LoopGuardMiddleware",
+    "LoopGuardNode",
+    "LoopGuardState",
+    "add_loop_guard",
+    "guard_subagents",
+]
 
 
 def run_python(code: str) -> str:
@@ -78,6 +85,19 @@ def test_without_langgraph_the_error_names_the_extra(name: str) -> None:
         "except ImportError as error: print(error)"
     )
     assert "pip install 'langchain-loopguard[langgraph]'" in run_python(code)
+
+
+@pytest.mark.parametrize("name", ["LoopGuardMiddleware", "guard_subagents"])
+@pytest.mark.parametrize("host", ["langchain", "langgraph"])
+def test_without_langchain_the_error_names_the_extra(name: str, host: str) -> None:
+    code = (
+        "import sys\n"
+        f"sys.modules['{host}'] = None\n"
+        "import langchain_loopguard\n"
+        f"try: langchain_loopguard.{name}\n"
+        "except ImportError as error: print(error)"
+    )
+    assert "pip install 'langchain-loopguard[langchain]'" in run_python(code)
 
 
 def test_without_langgraph_the_callback_handler_still_loads() -> None:

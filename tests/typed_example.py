@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -21,6 +22,7 @@ from langchain_loopguard import (
     LoopDetector,
     LoopGuard,
     LoopGuardCallbackHandler,
+    LoopGuardMiddleware,
     LoopGuardNode,
     LoopGuardPolicy,
     LoopGuardState,
@@ -28,6 +30,7 @@ from langchain_loopguard import (
     add_loop_guard,
     batch_signature,
     call_signature,
+    guard_subagents,
     hash_results,
     is_costly_batch,
     is_observation_batch,
@@ -88,3 +91,11 @@ def use_the_adapters(agent: Any) -> Any:
     builder.add_edge(START, "agent")
     add_loop_guard(builder, agent="agent", tools="tools", policy=node.policy)
     return builder.compile(checkpointer=InMemorySaver()).with_config(callbacks=[handler])
+
+
+def use_the_middleware(model: str) -> Any:
+    """Put a guard into an agent, and into the sub-agents of a deep agent."""
+    guard = LoopGuardMiddleware(LoopGuardPolicy(), on_detected="wrap_up", name="loops")
+    subagents: list[Any] = guard_subagents([{"name": "writer", "description": "Writes."}], guard)
+    agent = create_agent(model, tools=[], middleware=[guard], checkpointer=InMemorySaver())
+    return agent, subagents

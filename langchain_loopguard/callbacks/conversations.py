@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.messages import MessageReader
 
-_MAX_BATCHES = 8
-"""Batches remembered in a conversation. One is under way at a time, a few where one graph runs
-several agents side by side; none of that was measured."""
+_MAX_BATCHES = 32
+"""Batches remembered in a conversation. One is under way at a time, several where one graph runs
+agents side by side; the number has no measurement behind it."""
 
-_MAX_MESSAGES = 4
-"""AI messages remembered until their tools start: the agent's and those of helpers in between."""
+_MAX_MESSAGES = 32
+"""AI messages remembered until their tools start: the agent's and those of helpers in between.
+As for the batches, a number without a measurement."""
 
 _MAX_SESSIONS = 256
 """Sessions remembered whose end is never seen, because the handler was attached to a tool."""
@@ -68,10 +69,13 @@ class Batch:
         decision: What the guard said.
         parent: The run that a call without a message was started by.
         started: Whether a tool of the batch was started: not so for tools that don't exist.
-        told: Whether a warning about it was handed on.
+        told: Whether it was counted and what was found about it handed on.
+        ended: Whether its loop was to end the run.
         answer: What was decided, `None` while nothing is.
         question: What a person was asked about it.
-        outputs: What its tools gave, by call id.
+        outputs: What its tools gave, by call id; empty once it is closed.
+        closed: Whether every call had an output and a later batch has come.
+        call_ids: The ids of the calls.
     """
 
     key: str
@@ -81,19 +85,25 @@ class Batch:
     parent: UUID | None = None
     started: bool = False
     told: bool = False
+    ended: bool = False
     answer: Answer | None = None
     question: Question | None = None
     outputs: dict[str, ToolMessage] = field(default_factory=dict)
+    closed: bool = False
+    call_ids: frozenset[str] = field(init=False)
 
-    @property
-    def call_ids(self) -> set[str]:
-        """The ids of the calls."""
-        return {str(call["id"]) for call in self.calls if call.get("id")}
+    def __post_init__(self) -> None:
+        self.call_ids = frozenset(str(call["id"]) for call in self.calls if call.get("id"))
 
     @property
     def complete(self) -> bool:
         """Whether every call has an output."""
-        return len(self.outputs) >= len(self.calls)
+        return self.closed or len(self.outputs) >= len(self.calls)
+
+    def close(self) -> None:
+        """Let go of the outputs once the next batch has come: they may be large."""
+        self.closed = self.complete
+        self.outputs.clear()
 
     def take(self, call_id: str, output: Any, *, status: str = "success") -> None:
         """Note what a tool gave: a tool message, a command or list that holds one, or content."""
@@ -131,7 +141,10 @@ class Conversation:
     """Texts that calls were refused with, by call id, until their tool message was seen."""
 
     def add(self, batch: Batch) -> Batch:
-        """Remember a batch."""
+        """Remember a batch and close the one before it."""
+        last = self.last
+        if last is not None and last is not batch:
+            last.close()
         self.batches.pop(batch.key, None)
         self.batches[batch.key] = batch
         while len(self.batches) > _MAX_BATCHES:
@@ -161,13 +174,28 @@ class Ending:
         error: What to raise.
         to_model: What the calls are answered with that don't run any more.
         last_word: The final AI message where the run may end without an error.
-        delivered: Whether the session was ended.
+        delivered: Whether the error was raised.
+        said_in: The agents that were ended with the last word, named by graph and node.
+        seen_by: The conversations in which calls were answered so.
     """
 
     error: LoopDetectedError
     to_model: str
     last_word: str | None = None
     delivered: bool = False
+    said_in: set[tuple[str, str | None]] = field(default_factory=set)
+    seen_by: list[Conversation] = field(default_factory=list)
+
+    def is_ignored_by(self, kept: Conversation) -> bool:
+        """Tell whether a conversation goes on with new calls all the same, and note it.
+
+        Its model is not seen then, because the node doesn't call it through LangChain, so the
+        run can't be ended from there.
+        """
+        if any(kept is one for one in self.seen_by):
+            return True
+        self.seen_by.append(kept)
+        return False
 
 
 @dataclass(slots=True, eq=False)
@@ -175,6 +203,8 @@ class Session:
     """What is remembered while a session is open."""
 
     ending: Ending | None = None
+    refused: bool = False
+    """Whether calls were refused in it."""
     keys: set[Key] = field(default_factory=set)
     """The conversations that it goes on with."""
     spoken: dict[Key, deque[AIMessage]] = field(default_factory=dict)

@@ -8,8 +8,9 @@ can't be mixed up.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.callbacks import BaseCallbackHandler
 
@@ -17,8 +18,9 @@ from langchain_loopguard.callbacks.conversations import RUN
 from langchain_loopguard.callbacks.reading import Reading
 from langchain_loopguard.callbacks.runs import MISSING, RunTree
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.messages import is_refusal
+from langchain_loopguard.options import check_choice, check_name, policy_of
+from langchain_loopguard.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from langchain_loopguard.callbacks.runs import Run
     from langchain_loopguard.callbacks.verdicts import Verdicts
     from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.policy import LoopGuardPolicy
+    from langchain_loopguard.telemetry import Count
 
 logger = logging.getLogger("langchain_loopguard.callbacks")
 
@@ -49,6 +53,11 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     Pass one instance to the call of the agent or graph (`config={"callbacks": [handler]}`) or
     bind it with `with_config`; it may serve any number of threads, in sync and async runs alike.
     Attached to a model or a tool alone it sees too little to stop every loop.
+
+    On the call of a whole team's graph it also finds agents that hand over to each other for
+    ever, in a swarm or under a supervisor; agents that work side by side are counted apart.
+    What is found is told on the custom stream, in custom events, on the current LangSmith run
+    and on the current OpenTelemetry span, see `langchain_loopguard.telemetry`.
 
     LangChain logs each exception that leaves a handler, also those that are meant to: expect a
     warning "Error in LoopGuardCallbackHandler.on_tool_start callback" from the logger
@@ -99,17 +108,14 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         fail_open: bool = True,
     ) -> None:
         super().__init__()
-        if policy is not None and not isinstance(policy, LoopGuardPolicy):
-            raise ValueError(f"policy: must be a LoopGuardPolicy or None, not {policy!r}")
-        _check_choice("on_detected", on_detected, get_args(OnDetected))
-        _check_choice("scope", scope, get_args(Scope))
-        if not isinstance(messages_key, str) or not messages_key:
-            raise ValueError(f"messages_key: must be a name, not {messages_key!r}")
+        self.policy = policy_of(policy)
+        check_choice("on_detected", on_detected, OnDetected)
+        check_choice("scope", scope, Scope)
+        check_name("messages_key", messages_key)
         if notify is not None and not callable(notify):
             raise ValueError(f"notify: must be callable or None, not {notify!r}")
         if type(max_conversations) is not int or max_conversations < 1:
             raise ValueError(f"max_conversations: must be 1 or more, not {max_conversations!r}")
-        self.policy = LoopGuardPolicy() if policy is None else policy
         self.on_detected: OnDetected = on_detected
         self.scope: Scope = scope
         self.messages_key = messages_key
@@ -118,6 +124,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._lock = threading.RLock()
         self._logged = False
         self._told: list[Decision] = []
+        self._telemetry = Telemetry("callback", logger)
         self._runs = RunTree()
         self._reading = Reading(
             self.policy,
@@ -125,7 +132,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             scope=scope,
             messages_key=messages_key,
             max_conversations=max_conversations,
-            tell=self._told.append,
+            tell=self._revealed,
         )
         self._verdicts: Verdicts | None = None
 
@@ -133,6 +140,15 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     def ignore_retriever(self) -> bool:
         """Retrievers call no tools."""
         return True
+
+    @property
+    def ignore_custom_event(self) -> bool:
+        """Custom events are what the handler sends, not what it hears."""
+        return True
+
+    def stats(self) -> Mapping[Count, int]:
+        """Count what it did since it was made, over all threads; see `Telemetry.stats`."""
+        return self._telemetry.stats()
 
     # --- Events ---------------------------------------------------------------------------
 
@@ -179,7 +195,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             LoopDetectedError: If the run is to end.
         """
         sent = messages[0] if messages else []
-        self._carry_out(self._model_started, run_id, parent_run_id, metadata, sent)
+        interrupts = self._safely(self._placed, run_id, parent_run_id, metadata)
+        self._carry_out(self._model_started, run_id, sent, interrupts)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Remember the AI message until its tools start."""
@@ -215,7 +232,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         }
         # `Runnable.with_retry` tags each attempt after the first.
         retried = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
-        interrupts = self._safely(self._tool_placed, run_id, parent_run_id, metadata, call["id"])
+        interrupts = self._safely(self._placed, run_id, parent_run_id, metadata, call)
         self._carry_out(self._tool_started, run_id, call, interrupts, retried)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
@@ -223,7 +240,11 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._carry_out(self._tool_ended, run_id, output, "success")
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """Note the error as what the tool gave."""
+        """Note the error as what the tool gave, unless the graph only waits or ends."""
+        errors = sys.modules.get("langgraph.errors")
+        if errors is not None and isinstance(error, errors.GraphBubbleUp):
+            self._carry_out(self._forget, run_id)
+            return
         self._carry_out(self._tool_ended, run_id, repr(error), "error")
 
     # --- What is done with them, under the lock -------------------------------------------
@@ -240,30 +261,51 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     def _chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
         run = self._runs.get(run_id)
         if run is not None and run.in_graph:
-            refusing = self._reading.refusing(run)
-            if refusing is not None:
-                self._verdict_module().mark_refusals(outputs, refusing.refusals)
+            refusals = self._reading.refusals_around(run)
+            if refusals:
+                self._verdict_module().mark_refusals(outputs, refusals)
         ending = self._end(run_id)
         if ending is None or ending.delivered or ending.last_word is not None:
             return None
         return ending.error
 
-    def _model_started(
+    def _placed(
         self,
         run_id: UUID,
         parent_run_id: UUID | None,
         metadata: Mapping[str, Any] | None,
-        sent: list[BaseMessage],
+        call: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any] | None:
+        """Place a run; gives the thread's open interrupts where another process may have asked."""
+        with self._lock:
+            run = self._runs.start(run_id, parent_run_id, metadata)
+            if call is not None:
+                run.is_tool = True
+                run.call_id = call["id"]
+            asked_elsewhere = (
+                self.on_detected == "interrupt"
+                and run.resume is not MISSING
+                and not self._reading.knows(run, run.call_id)
+            )
+        # Outside the lock: an async saver that is read from a tool's thread waits for the event
+        # loop, and the event loop may be waiting for the lock.
+        task = self._task(run) if asked_elsewhere else None
+        return task.open_interrupts() if task is not None else None
+
+    def _model_started(
+        self, run_id: UUID, sent: list[BaseMessage], interrupts: dict[str, Any] | None
     ) -> Exception | None:
-        run = self._runs.start(run_id, parent_run_id, metadata)
-        if run.internal:
+        run = self._runs.get(run_id)
+        if run is None or run.internal:
             return None
-        error = self._before_model(run, sent)
+        error = self._before_model(run, sent, interrupts)
         if error is not None:
             self._end(run_id)
         return error
 
-    def _before_model(self, run: Run, sent: list[BaseMessage]) -> Exception | None:
+    def _before_model(
+        self, run: Run, sent: list[BaseMessage], interrupts: dict[str, Any] | None
+    ) -> Exception | None:
         task = self._task(run)
         session = self._reading.conversations.session(run.session)
         if session.ending is not None:
@@ -275,6 +317,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         batch = history.batch
         if batch is not None:
             self._tell_once(batch)
+            if interrupts and task is not None and batch.question is None:
+                self._verdict_module().take_up(batch, interrupts, task)
             if batch.question is not None or batch.decision.action >= Action.ASK:
                 error = self._verdict().on_model(history, session, run, task, sent)
         elif history.messages and is_refusal(history.messages[-1]):
@@ -287,26 +331,6 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         if run is not None and not run.internal:
             self._reading.model_spoke(run, response)
         self._end(run_id)
-
-    def _tool_placed(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        metadata: Mapping[str, Any] | None,
-        call_id: str | None,
-    ) -> dict[str, Any] | None:
-        """Place the run; gives the thread's open interrupts if another process has asked."""
-        with self._lock:
-            run = self._runs.start(run_id, parent_run_id, metadata)
-            run.is_tool = True
-            run.call_id = call_id
-            known = self._reading.knows(run, call_id)
-        # Outside the lock: an async saver that is read from a tool's thread waits for the event
-        # loop, and the event loop may be waiting for the lock.
-        if known or run.resume is MISSING or self.on_detected != "interrupt":
-            return None
-        task = self._task(run)
-        return task.open_interrupts() if task is not None else None
 
     def _tool_started(
         self,
@@ -323,7 +347,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         kept, batch = self._reading.tool_starts(run, task, call, asks=asks, retried=retried)
         session = self._reading.conversations.session(run.session)
         if interrupts and task is not None and batch.question is None:
-            self._verdict_module().take_up(batch, interrupts, run, task)
+            self._verdict_module().take_up(batch, interrupts, task)
         self._tell_once(batch)
         harmless = batch.decision.action < Action.ASK and (
             batch.answer is None or batch.answer is RUN
@@ -363,7 +387,9 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def _verdict(self) -> Verdicts:
         if self._verdicts is None:
-            self._verdicts = self._verdict_module().Verdicts(self.on_detected, self.messages_key)
+            self._verdicts = self._verdict_module().Verdicts(
+                self.on_detected, self.messages_key, self._telemetry.count
+            )
         return self._verdicts
 
     def _verdict_module(self) -> ModuleType:
@@ -372,42 +398,44 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return verdicts
 
     def _tell_once(self, batch: Batch) -> None:
-        if batch.decision.findings and not batch.told:
-            batch.told = True
+        if batch.told:
+            return
+        batch.told = True
+        self._telemetry.count("checked")
+        if batch.decision.findings:
             self._told.append(batch.decision)
+            if batch.decision.action < Action.ASK or self.on_detected == "warn":
+                self._telemetry.count("warned")
+
+    def _revealed(self, decision: Decision) -> None:
+        self._telemetry.count("warned")
+        self._told.append(decision)
 
     def _carry_out(self, act: Callable[..., Exception | None], *args: Any) -> None:
-        def locked() -> Exception | None:
-            with self._lock:
-                return act(*args)
-
-        error = self._safely(locked)
         with self._lock:
-            told, self._told[:] = list(self._told), []
-        for decision in told:
+            error = self._safely(act, *args)
+            told = None
+            if self._told:
+                told, self._told[:] = list(self._told), []
+        for decision in told or ():
             self._safely(self._notify, decision)
         if error is not None:
             raise error
 
     def _notify(self, decision: Decision) -> None:
+        unheard = decision.action is Action.WARN or self.on_detected in {"warn", "refuse"}
+        self._telemetry.tell(decision, log=unheard and self.notify is None)
         if self.notify is not None:
             self.notify(decision)
-        elif decision.action is Action.WARN or self.on_detected in {"warn", "refuse"}:
-            logger.warning("%s", decision.to_person)
 
     def _safely(self, act: Callable[..., Any], *args: Any) -> Any:
         try:
             return act(*args)
         except Exception:
+            self._telemetry.count("faults")
             if not self.fail_open:
                 raise
             if not self._logged:
                 self._logged = True
                 logger.exception("The loop guard failed; the agent goes on unguarded.")
             return None
-
-
-def _check_choice(field: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        names = ", ".join(repr(choice) for choice in allowed)
-        raise ValueError(f"{field}: must be one of {names}, not {value!r}")

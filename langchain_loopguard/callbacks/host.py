@@ -44,7 +44,8 @@ class Task:
         Where LangGraph doesn't say, a thread id is the sign of one.
         """
         if _CHECKPOINTER in self._config:
-            return bool(self._config[_CHECKPOINTER])
+            saver = self._config[_CHECKPOINTER]
+            return saver is not None and saver is not False
         return bool(self._config.get("thread_id"))
 
     @property

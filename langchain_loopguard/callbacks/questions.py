@@ -34,7 +34,8 @@ class Question:
     Attributes:
         ids: The interrupts' ids; more than one if it had to be asked again.
         tasks: The namespaces of the tasks that asked.
-        sharers: The namespaces of all tasks that run a call of the batch.
+        sharers: The namespaces of all tasks that run a call of the batch, with the attempt in
+            which each came first.
         asked_in: The session that asked last; an answer comes in a later one.
         answered_in: The session that got the answer.
         interrupts: The interrupts that are open.
@@ -44,7 +45,7 @@ class Question:
 
     ids: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
-    sharers: set[str] = field(default_factory=set)
+    sharers: dict[str, UUID] = field(default_factory=dict)
     asked_in: UUID | None = None
     answered_in: UUID | None = None
     interrupts: tuple[Any, ...] = ()
@@ -67,7 +68,15 @@ class Question:
                 shows that the task asked in a process that is gone.
         """
         held = is_map(run.resume) and interrupt_id in run.resume
-        return not self.ids or run.ns in self.tasks or interrupt_id in self.ids or held
+        # Where the graph's own run is not seen, neither is what it was resumed with: a task that
+        # comes again may be the one that gets the answer.
+        again = not run.rooted and self.sharers.get(run.ns, run.attempt) != run.attempt
+        return not self.ids or run.ns in self.tasks or interrupt_id in self.ids or held or again
+
+    def is_settled_for(self, run: Run) -> bool:
+        """Tell whether another task took the answer, where the graph's own run is not seen."""
+        first = self.sharers.get(run.ns, run.attempt)
+        return not run.rooted and first != run.attempt and run.attempt not in self.attempts
 
     def answer_to(self, run: Run) -> Any:
         """Pick the answer out of what the run's graph was resumed with.

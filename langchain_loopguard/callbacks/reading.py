@@ -73,14 +73,25 @@ class Reading:
         self._tell = tell
 
     def knows(self, run: Run, call_id: str | None) -> bool:
-        """Tell whether a call's batch was seen, in this session or before."""
-        kept = [self.conversations.find(key) for key in self._keys(run)]
-        return any(item is not None and item.batch_of(call_id) is not None for item in kept)
+        """Tell whether a call's batch was seen, in this session or before.
 
-    def refusing(self, run: Run) -> Conversation | None:
-        """Give the conversation around a run if it holds refusals that were not seen yet."""
+        Without a call id: whether anything of the conversation was seen.
+        """
+        kept = [self.conversations.find(key) for key in self._keys(run)]
+        if call_id is None:
+            return any(item is not None for item in kept)
+        if any(item is not None and item.batch_of(call_id) is not None for item in kept):
+            return True
+        call = {"id": call_id}
+        spoken = self.conversations.session(run.session).spoken.values()
+        return any(_id_in(message, call) is not None for heard in spoken for message in heard)
+
+    def refusals_around(self, run: Run) -> dict[str, str] | None:
+        """Give the refusals around a run that were not marked in their tool messages yet."""
+        if not self.conversations.session(run.session).refused:
+            return None
         kept = self.conversations.find(run.agent_key(self._scope))
-        return kept if kept is not None and kept.refusals else None
+        return kept.refusals if kept is not None else None
 
     # --- Model calls ----------------------------------------------------------------------
 
@@ -121,7 +132,11 @@ class Reading:
         refused = any(is_refusal(message) for message in rest[1:])
         if len(rest) > 1 and isinstance(rest[0], AIMessage) and not refused:
             known = kept.batches.get(_key(rest[0]))
-            if is_new:
+            if is_new and known is None and self._ran_elsewhere(run, kept, rest[0]):
+                decision = self._count(kept, rest[0]).decision
+                if asks and decision.action >= Action.ASK:
+                    kept.reader.approve(decision)
+            elif is_new:
                 batch = known or self._count(kept, rest[0])
             elif known is not None and not known.started:
                 batch = known
@@ -192,7 +207,10 @@ class Reading:
             return rest, False
         previous = 0
         for place, following in zip(places, [*places[1:], None], strict=True):
-            self._told(kept.reader.read(rest[previous : place + 1]))
+            revealed = kept.reader.read(rest[previous : place + 1])
+            if len(places) == 1:
+                # Of a history that is read for the first time, somebody has heard already.
+                self._told(revealed)
             previous = place
             if following is None:
                 break
@@ -253,15 +271,13 @@ class Reading:
     ) -> tuple[Conversation, Batch] | None:
         # No model was heard in this session: a resume, or a handler that sees tools only.
         state = task.messages(self._messages_key) if task is not None and call["id"] else None
-        for at in range(len(state or ()) - 1, -1, -1):
-            message = state[at] if state else None
-            if not isinstance(message, AIMessage) or not tool_calls_of(message):
-                continue
-            if state is None or _id_in(message, call) is None:
-                return None
-            kept = self._conversation(run.agent_key(self._scope), run)
-            self._read(kept, state[: at + 1], asks=asks)
-            return kept, self._counted(kept, message)
+        for at, message in reversed(list(enumerate(state or ()))):
+            if is_human_turn(message):
+                break
+            if isinstance(message, AIMessage) and _id_in(message, call) is not None:
+                kept = self._conversation(run.agent_key(self._scope), run)
+                self._read(kept, (state or ())[: at + 1], asks=asks)
+                return kept, self._counted(kept, message)
         return None
 
     def _known(self, run: Run, call: Mapping[str, Any]) -> tuple[Conversation, Batch] | None:
@@ -301,14 +317,36 @@ class Reading:
         if known is not None and (message.id or not known.complete):
             return known
         last = kept.last
-        if last is not None and last.message is not None and last.complete:
-            # Answers that never came in a message list: those that the tools gave.
+        if (
+            last is not None
+            and last.message is not None
+            and last.complete
+            and kept.reader.place([last.message]) is not None
+        ):
+            # Answers that never came in a message list: those that the tools gave. A reader that
+            # is past the batch has its answers, and would count it anew.
             self._told(kept.reader.read([last.message, *last.outputs.values()]))
         return self._count(kept, message)
 
     def _count(self, kept: Conversation, message: AIMessage) -> Batch:
+        kept.refusals.clear()
         decision = kept.reader.check(message)
         return kept.add(Batch(_key(message), tool_calls_of(message), decision, message))
+
+    def _ran_elsewhere(self, run: Run, kept: Conversation, message: AIMessage) -> bool:
+        """Tell whether another agent of this session has run a batch and handed it over.
+
+        Agents that hand over to each other pass on all their messages, so each of them has the
+        others' batches in its history.
+        """
+        if not message.id:
+            return False
+        for key in self.conversations.session(run.session).keys:
+            other = self.conversations.find(key)
+            batch = other.batches.get(message.id) if other is not None else None
+            if batch is not None and other is not kept and (batch.started or batch.answer):
+                return True
+        return False
 
     def _conversation(self, key: Key, run: Run) -> Conversation:
         live = run.session in self.runs

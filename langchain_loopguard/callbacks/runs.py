@@ -41,6 +41,7 @@ class Run:
         ns: The namespace of the graph task that it runs in, empty outside a graph. It is the
             same again when the task is started anew.
         node: The name of the graph node that it runs in, if any.
+        rooted: Whether the outermost run around it is seen.
         session: Id of the graph's run, or of the outermost run outside a graph.
         attempt: Id of the outermost run of the task.
         is_call: Whether the task was called by another task, which the functional API does.
@@ -56,6 +57,7 @@ class Run:
     thread: str | None
     ns: str
     node: str | None
+    rooted: bool
     session: UUID
     attempt: UUID
     tool: Run | None
@@ -72,6 +74,11 @@ class Run:
         """Whether the run is part of a graph task."""
         return bool(self.ns)
 
+    @property
+    def graph_ns(self) -> str:
+        """The namespace of the graph around the task; empty for the outermost one."""
+        return self.ns.rpartition(_NS_SEPARATOR)[0]
+
     def agent_key(self, scope: str) -> Key:
         """Name the conversation of the agent around this run.
 
@@ -79,8 +86,7 @@ class Run:
         of the namespace is left out. An agent that runs inside a tool without a graph of its own
         is told apart by the tool call.
         """
-        head, separator, _ = self.ns.rpartition(_NS_SEPARATOR)
-        return (*self._base(scope), head if separator else "", self._around())
+        return (*self._base(scope), self.graph_ns, self._around())
 
     def task_key(self, scope: str) -> Key:
         """Name the conversation of an agent that lives inside one task: a loop in a node."""
@@ -160,6 +166,7 @@ class RunTree:
             thread=str(thread) if thread is not None else (parent.thread if parent else None),
             ns=ns,
             node=metadata.get("langgraph_node"),
+            rooted=parent.rooted if parent is not None else parent_run_id is None,
             session=session,
             attempt=attempt,
             tool=_innermost_tool(parent),

@@ -19,7 +19,10 @@ from langchain_loopguard.callbacks.conversations import RUN, Answer, Ending
 from langchain_loopguard.callbacks.questions import Question
 from langchain_loopguard.callbacks.runs import MISSING
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.cost import loop_cost
 from langchain_loopguard.errors import (
+    NO_CHECKPOINTER,
+    RAISED,
     GraphLoopDetectedError,
     InvalidResumeError,
     loop_detected_error,
@@ -28,7 +31,7 @@ from langchain_loopguard.interrupts import interrupt_payload, parse_resume
 from langchain_loopguard.messages import SOURCE, is_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -39,20 +42,13 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.interrupts import Resume
+    from langchain_loopguard.telemetry import Count
 
-_NO_CHECKPOINTER = (
-    "A person was to be asked, but this graph has no checkpointer, so it could not be resumed. "
-    "Compile it with one (`builder.compile(checkpointer=...)`), or choose another `on_detected`: "
-    "'raise', 'refuse' or 'warn'."
-)
 _NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
 _NO_TOOL_NODE = "The calls were not run. A call can be refused only where a `ToolNode` runs it."
-_RAISED = (
-    "The calls were not run. Choose on_detected='interrupt' to ask a person, or 'refuse' to let "
-    "the agent try something else."
-)
 _BY_PERSON = "A person stopped the run."
 _NOT_RUN = "This call was not run: the run was ended because the same step was repeated."
+_NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
 _ENDED = "Stopped. The same step was repeated."
 _NO_EDIT = (
     "A callback handler can't change a call, it can only let it run or refuse it. Refuse it and "
@@ -63,10 +59,11 @@ _NO_EDIT = (
 class Verdicts:
     """Carries out what a handler is to do about loops."""
 
-    def __init__(self, on_detected: str, messages_key: str) -> None:
-        """Take the handler's options."""
+    def __init__(self, on_detected: str, messages_key: str, count: Callable[[Count], None]) -> None:
+        """Take the handler's options; `count` is told what is done."""
         self._on_detected = on_detected
         self._messages_key = messages_key
+        self._count = count
 
     # --- A tool call, a model call --------------------------------------------------------
 
@@ -79,6 +76,9 @@ class Verdicts:
             What keeps it from running, `None` if it runs.
         """
         if session.ending is not None and batch.answer is None:
+            if session.ending.is_ignored_by(kept):
+                session.ending.delivered = True
+                return session.ending.error
             batch.answer = Answer(session.ending.to_model)
         error = self._settle(kept, batch, session, run, task)
         if error is not None or batch.answer is None:
@@ -91,6 +91,7 @@ class Verdicts:
             return reason
         if run.call_id:
             kept.refusals[run.call_id] = text
+            session.refused = True
         return _refused(reason, text, batch.decision.findings)
 
     def on_model(
@@ -122,22 +123,28 @@ class Verdicts:
         The process that was to end it has died; that a person stopped it, or that the guard
         did, is in the history.
         """
-        if history.messages[-1].content != _NOT_RUN:
+        if _NOT_RUN not in str(history.messages[-1].content):
             return None
         session.ending = Ending(_plain_error(_ENDED), _NOT_RUN, _ENDED)
         return self.end(session.ending, run, task)
 
     def end(self, ending: Ending, run: Run, task: Task | None) -> Exception:
-        """End a run from its model call, where every earlier call has its answer."""
+        """End a run from its model call, where every earlier call has its answer.
+
+        Each agent may say the last word once. One whose model is called again all the same, since
+        its graph takes no such word for an end, gets the error.
+        """
         if run.tool is not None and run.in_graph:
-            return _refused(ending.error, ending.to_model, ())
-        delivered, ending.delivered = ending.delivered, True
-        if ending.last_word is not None and not delivered and task is not None:
+            return _refused(ending.error, _NOT_FINISHED, ())
+        agent = (run.graph_ns, run.node)
+        if ending.last_word is not None and task is not None and agent not in ending.said_in:
+            ending.said_in.add(agent)
             mark = {"lc_source": SOURCE}
             message = AIMessage(content=ending.last_word, additional_kwargs=mark)
             last_word = task.last_word(self._messages_key, message)
             if last_word is not None:
                 return last_word
+        ending.delivered = True
         return ending.error
 
     # --- The batch ------------------------------------------------------------------------
@@ -161,9 +168,10 @@ class Verdicts:
         if action < Action.ASK or mode == "warn":
             batch.answer = RUN
             return None
-        cure = _RAISED
+        cure = RAISED
         if action is Action.ASK and mode == "refuse":
-            if task is not None:
+            if run.in_graph:
+                self._count("refused")
                 kept.reader.refuse(batch.decision)
                 text = batch.decision.to_model if at_model else batch.decision.refusal
                 batch.answer = Answer(text)
@@ -172,8 +180,12 @@ class Verdicts:
         elif action is Action.ASK and mode == "interrupt":
             if task is not None and task.resumable:
                 batch.question = Question()
+                self._count("asked")
                 return self._ask(kept, batch, session, run, task)
-            cure = _NO_GRAPH if task is None else _NO_CHECKPOINTER
+            cure = _NO_GRAPH if task is None else NO_CHECKPOINTER
+        if not batch.ended:
+            batch.ended = True
+            self._count("stopped")
         error = _error(batch.decision, cure)
         answered = at_model or (
             task is not None and task.resumable and task.messages(self._messages_key) is not None
@@ -182,7 +194,7 @@ class Verdicts:
             return error
         # The thread outlives this run. Raised now, the error would leave calls without answers,
         # and the next user turn would be an invalid history.
-        session.ending = Ending(error, _NOT_RUN)
+        session.ending = Ending(error, _NOT_RUN, seen_by=[kept])
         kept.reader.refuse(batch.decision)
         batch.answer = Answer(_NOT_RUN)
         return None
@@ -196,7 +208,9 @@ class Verdicts:
         if question.is_replayed_by(run):
             batch.answer = None
             batch.question = question = Question()
-        question.sharers.add(run.ns)
+        if question.is_settled_for(run) and batch.answer is not None:
+            return None
+        question.sharers.setdefault(run.ns, run.attempt)
         if not question.is_asked_by(run, task.interrupt_id):
             if batch.answer is not None:
                 return None
@@ -208,7 +222,9 @@ class Verdicts:
             earlier = question.attempts[run.attempt]
             interrupts = task.unanswered(earlier)
             return earlier if interrupts is None else task.undone(interrupts)
-        payload = _without_edit(interrupt_payload(batch.decision, batch.calls), batch)
+        cost = loop_cost(batch.decision, task.messages(self._messages_key) or ())
+        payload = interrupt_payload(batch.decision, batch.calls, cost=cost)
+        payload = _without_edit(payload, batch)
         outcome = task.ask(payload)
         interrupts = task.unanswered(outcome)
         question.tasks.add(task.ns)
@@ -241,22 +257,25 @@ class Verdicts:
                 _error(batch.decision, _BY_PERSON + reason),
                 _NOT_RUN,
                 f"Stopped. {batch.decision.to_person or _BY_PERSON}{reason}",
+                seen_by=[kept],
             )
         batch.answer = _answer(resume, batch.calls)
         if batch.question is not None:
             batch.question.answered_in = run.session
-        if resume.kind == "continue" or any(answer.kind == "run" for answer in resume.calls):
+        goes_on = resume.kind == "continue" or any(answer.kind == "run" for answer in resume.calls)
+        self._count("stopped" if resume.kind == "stop" else "approved" if goes_on else "refused")
+        if goes_on:
             kept.reader.approve(batch.decision)
         else:
             kept.reader.refuse(batch.decision)
         return None
 
 
-def take_up(batch: Batch, interrupts: Mapping[str, Any], run: Run, task: Task) -> None:
+def take_up(batch: Batch, interrupts: Mapping[str, Any], task: Task) -> None:
     """Learn from a thread's open interrupts what another process has done with the batch."""
     for interrupt_id, payload in interrupts.items():
         ours = isinstance(payload, dict) and payload.get("type") == "loop_detected"
-        if ours and run.call_id in payload.get("tool_call_ids", ()):
+        if ours and not batch.call_ids.isdisjoint(payload.get("tool_call_ids", ())):
             batch.question = batch.question or Question()
             batch.question.ids.add(interrupt_id)
         elif not ours and interrupt_id == task.interrupt_id and batch.answer is None:
@@ -271,9 +290,8 @@ def mark_refusals(outputs: Any, refusals: dict[str, str]) -> None:
     """
     for part in outputs if isinstance(outputs, list | tuple) else [outputs]:
         if isinstance(part, ToolMessage):
-            if refusals.get(part.tool_call_id) == part.content:
+            if refusals.pop(part.tool_call_id, None) is not None:
                 part.additional_kwargs["lc_source"] = SOURCE
-                del refusals[part.tool_call_id]
         elif isinstance(part, dict):
             for value in part.values():
                 if isinstance(value, list):
@@ -282,9 +300,7 @@ def mark_refusals(outputs: Any, refusals: dict[str, str]) -> None:
 
 def _refused(error: LoopDetectedError, text: str, findings: Sequence[Any]) -> Exception:
     try:
-        from langchain_loopguard.callbacks.refusal import (
-            RefusedCallError,
-        )
+        from langchain_loopguard.callbacks.refusal import RefusedCallError
     except ImportError:  # LangGraph without its `ToolNode`: nothing turns it into an answer.
         return error
     tools = findings[0].tools if findings else error.tools
@@ -314,9 +330,9 @@ def _answer(resume: Resume, calls: Sequence[Mapping[str, Any]]) -> Answer:
 
 def _without_edit(payload: dict[str, Any], batch: Batch) -> dict[str, Any]:
     """Say which calls are asked about, and that they can't be changed here."""
-    for config in payload["review_configs"]:
+    for config in payload.get("review_configs", ()):
         config["allowed_decisions"] = [d for d in config["allowed_decisions"] if d != "edit"]
-    payload["config"]["allow_edit"] = False
+    payload.get("config", {})["allow_edit"] = False
     payload["tool_call_ids"] = sorted(batch.call_ids)
     return payload
 
@@ -328,5 +344,7 @@ def _add_to_answers(messages: Sequence[BaseMessage], batch: Batch, answer: Answe
             continue
         text = answer.to(message.tool_call_id)
         if text is not None and message.tool_call_id in batch.call_ids:
-            message.content = f"{message.content}\n\n{text}"
+            given = message.content
+            block = {"type": "text", "text": f"\n{text}"}
+            message.content = f"{given}\n\n{text}" if isinstance(given, str) else [*given, block]
             message.additional_kwargs["lc_source"] = SOURCE

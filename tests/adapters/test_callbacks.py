@@ -402,6 +402,21 @@ async def test_warn_is_logged_without_anybody_to_notify(caplog):
     ]
 
 
+@every_graph
+async def test_a_person_who_refuses_too_often_has_ended_the_run(host):
+    ran = Counter()
+    graph = GRAPHS[host](repeating_model(), [counting_tool(ran)], checkpointer=InMemorySaver())
+    config = thread("t", handler())
+    graph.invoke(ask(), config)
+    for _ in range(2):
+        result = graph.invoke(Command(resume="Use the archive."), config)
+        assert "__interrupt__" in result
+    with pytest.raises(LoopDetectedError):
+        graph.invoke(Command(resume="Use the archive!"), config)
+    assert ran.total == 2
+    assert_valid_history(graph.get_state(config).values["messages"])
+
+
 # --- Faults -----------------------------------------------------------------------------------
 
 

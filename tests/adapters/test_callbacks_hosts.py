@@ -6,13 +6,16 @@ Chains, `AgentExecutor`, tools called by hand, the functional API, and agents in
 from __future__ import annotations
 
 import pytest
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, Send
+from pydantic import BaseModel
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
 from tests.hosts import (
@@ -39,6 +42,12 @@ from tests.hosts import (
 SEED = LoopGuardPolicy.seed()
 every_mode = pytest.mark.parametrize("mode", MODES)
 every_choice = pytest.mark.parametrize("on_detected", ["interrupt", "raise", "refuse"])
+
+
+class Report(BaseModel):
+    """A structured answer."""
+
+    text: str
 
 
 def handler(**options) -> LoopGuardCallbackHandler:
@@ -309,10 +318,11 @@ async def test_the_functional_api_asks_and_goes_on(mode):
     ran = Counter()
     batch = [("search", {"q": "a"}), ("search", {"q": "b"})]
     agent = functional_agent(
-        listed_model(batch, batch, batch, []), [counting_tool(ran)], checkpointer=InMemorySaver()
+        listed_model(batch, batch, batch, []),
+        [counting_tool(ran)],
+        checkpointer=InMemorySaver(),
+        native_async=mode.startswith("a"),
     )
-    if mode in {"ainvoke", "astream"}:
-        pytest.skip("the tasks of this agent are sync, and LangGraph wants them async there")
     config = thread("t", handler())
     result = await call(agent, mode, [HumanMessage("go")], config)
     result = result[-1] if isinstance(result, list) else result
@@ -346,9 +356,9 @@ async def test_the_functional_api_ends_in_an_error_where_nobody_is_asked(on_dete
 # --- Agents inside agents ---------------------------------------------------------------------
 
 
-def nested(inner, outer_model, **options):
+def nested(inner, outer_model, host="create_agent"):
     """Make an agent that has another agent as its tool `task`."""
-    return agent_graph(outer_model, [agent_as_tool(inner)], checkpointer=InMemorySaver(), **options)
+    return GRAPHS[host](outer_model, [agent_as_tool(inner)], checkpointer=InMemorySaver())
 
 
 @every_mode
@@ -404,13 +414,14 @@ async def test_continue_inside_a_sub_agent_goes_on_there():
     assert ran.total == 4
 
 
+@pytest.mark.parametrize("host", GRAPHS)
 @every_mode
-async def test_parallel_sub_agents_that_make_the_same_calls_are_counted_apart(mode):
+async def test_parallel_sub_agents_that_make_the_same_calls_are_counted_apart(mode, host):
     # Their tool call ids are equal, too.
     ran = Counter()
     inner = agent_graph(repeating_model(times=2), [counting_tool(ran)])
     tasks = [("task", {"q": "x"}), ("task", {"q": "y"}), ("task", {"q": "z"})]
-    graph = nested(inner, repeating_model(*tasks, times=1))
+    graph = nested(inner, repeating_model(*tasks, times=1), host)
     outcome = await drive(graph, mode, ask(), thread("t", handler()))
     assert outcome.interrupts == ()
     assert ran.total == 6
@@ -498,6 +509,54 @@ async def test_a_subgraph_that_is_a_node_asks_and_stops(mode):
     messages = graph.get_state(config).values["messages"]
     assert_valid_history(messages)
     assert messages[-1].content.startswith("Stopped.")
+    assert ran.total == 2
+
+
+async def test_stop_ends_each_of_the_agents_that_take_turns():
+    # A supervisor calls its model again when the worker is back.
+    ran = Counter()
+    worker = tool_node_graph(repeating_model(), [counting_tool(ran)])
+    boss = ScriptedChatModel(respond=lambda messages: AIMessage("work"))
+
+    def supervisor(state: MessagesState):
+        return {"messages": [boss.invoke(state["messages"])]}
+
+    def route(state: MessagesState) -> str:
+        return "worker" if state["messages"][-1].content == "work" else END
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("supervisor", supervisor)
+    builder.add_node("worker", worker)
+    builder.add_edge(START, "supervisor")
+    builder.add_conditional_edges("supervisor", route, ["worker", END])
+    builder.add_edge("worker", "supervisor")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config = thread("t", handler())
+    graph.invoke(ask(), config)
+    result = graph.invoke(Command(resume="stop"), config)
+    assert_valid_history(result["messages"])
+    assert [m.content[:8] for m in result["messages"][-2:]] == ["Stopped."] * 2
+    assert len(boss.requests) == 1
+
+
+async def test_stop_ends_in_an_error_where_the_last_word_is_taken_for_no_end():
+    ran = Counter()
+    model = repeating_model()
+
+    def agent(state: MessagesState):
+        return {"messages": [model.invoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    builder.add_node("tools", ToolNode([counting_tool(ran)]))
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "tools")
+    builder.add_edge("tools", "agent")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config = thread("t", handler())
+    graph.invoke(ask(), config)
+    with pytest.raises(LoopDetectedError, match="A person stopped the run"):
+        graph.invoke(Command(resume="stop"), config)
     assert ran.total == 2
 
 
@@ -616,3 +675,106 @@ async def test_a_handler_on_the_tools_alone_finds_the_loop_in_the_state(host):
     assert ran.total == 2
     graph.invoke(Command(resume="continue"), thread("t"))
     assert ran.total == 5
+
+
+# --- Agents whose model or end is not seen ----------------------------------------------------
+
+
+def graph_without_a_chat_model(ran: Counter, *, after_tools: str = "agent"):
+    """Build an agent that calls its model by other means than LangChain."""
+
+    def agent(state: MessagesState):
+        return {"messages": [ai_calls([("search", {"q": "a"})], len(state["messages"]))]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    builder.add_node("tools", ToolNode([counting_tool(ran)]))
+    builder.add_edge(START, "agent")
+    builder.add_conditional_edges("agent", tools_condition)
+    builder.add_edge("tools", after_tools)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+@every_mode
+async def test_an_agent_that_calls_its_model_by_other_means_is_asked_about(mode):
+    ran = Counter()
+    graph = graph_without_a_chat_model(ran)
+    config = thread("t", handler())
+    outcome = await drive(graph, mode, ask(), config)
+    assert len(outcome.interrupts) == 1
+    assert ran.total == 2
+
+
+@pytest.mark.parametrize("on_detected", ["interrupt", "raise"])
+async def test_an_agent_that_calls_its_model_by_other_means_really_ends(on_detected):
+    # There is no model call to end the run from, so its next tool call does.
+    ran = Counter()
+    graph = graph_without_a_chat_model(ran)
+    config = thread("t", handler(on_detected=on_detected))
+    value = ask()
+    if on_detected == "interrupt":
+        graph.invoke(value, config)
+        value = Command(resume="stop")
+    with pytest.raises(LoopDetectedError):
+        graph.invoke(value, config)
+    assert ran.total == 2
+
+
+async def test_raise_is_raised_at_the_end_of_a_run_without_another_model_call():
+    ran = Counter()
+    graph = graph_without_a_chat_model(ran, after_tools=END)
+    config = thread("t", handler(on_detected="raise"))
+    graph.invoke({"messages": []}, config)
+    graph.invoke({"messages": []}, config)
+    with pytest.raises(LoopDetectedError):
+        graph.invoke({"messages": []}, config)
+    assert ran.total == 2
+    assert_valid_history(graph.get_state(config).values["messages"])
+
+
+async def test_stop_ends_an_agent_that_owes_a_structured_answer():
+    ran = Counter()
+    graph = agent_graph(
+        repeating_model(),
+        [counting_tool(ran)],
+        checkpointer=InMemorySaver(),
+        response_format=Report,
+    )
+    config = thread("t", handler())
+    graph.invoke(ask(), config)
+    result = graph.invoke(Command(resume="stop"), config)
+    assert_valid_history(result["messages"])
+    assert result["structured_response"] is None
+    assert ran.total == 2
+
+
+async def test_structured_answers_of_an_agent_are_no_loop():
+    # The answer comes as a tool call that no tool runs; here it is the same in each turn.
+    model = ScriptedChatModel(respond=lambda messages: ai_calls([("Report", {"text": "x"})], "r"))
+    graph = agent_graph(
+        model,
+        [counting_tool(Counter())],
+        checkpointer=InMemorySaver(),
+        response_format=ToolStrategy(Report),
+    )
+    config = thread("t", handler())
+    for _ in range(6):
+        assert graph.invoke(ask(), config)["structured_response"] == Report(text="x")
+
+
+@every_mode
+@pytest.mark.parametrize("host", GRAPHS)
+async def test_a_handler_on_the_tools_alone_asks_once_about_parallel_calls(host, mode):
+    ran = Counter()
+    batch = [("search", {"q": "a"}), ("search", {"q": "b"}), ("search", {"q": "c"})]
+    tool = counting_tool(ran, native_async=True)
+    tool.callbacks = [handler()]
+    graph = GRAPHS[host](
+        listed_model(batch, batch, batch, []), [tool], checkpointer=InMemorySaver()
+    )
+    outcome = await drive(graph, mode, ask(), thread("t"))
+    assert len(outcome.interrupts) == 1
+    assert ran.total == 6
+    await drive(graph, mode, Command(resume="continue"), thread("t"))
+    assert graph.get_state(thread("t")).next == ()
+    assert ran.total == 9

@@ -15,17 +15,20 @@ from langchain.agents.middleware import (
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, trim_messages
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
+from langchain_loopguard.messages import NOTICE_MARK
 from tests.hosts import (
     GRAPHS,
     MODES,
     Counter,
     ScriptedChatModel,
+    agent_as_tool,
     agent_graph,
     ai_calls,
     ask,
@@ -487,3 +490,105 @@ async def test_a_new_user_message_while_a_person_is_asked_starts_a_turn():
     result = graph.invoke(ask("never mind"), config)
     assert "__interrupt__" in result
     assert ran.total == 4
+
+
+# --- Hints to the model -----------------------------------------------------------------------
+
+
+@every_mode
+@every_graph
+async def test_a_warning_reaches_the_model_in_the_last_answer(host, mode):
+    model = repeating_model(times=4)
+    graph = GRAPHS[host](model, [counting_tool(Counter())], checkpointer=InMemorySaver())
+    guard = LoopGuardCallbackHandler(LoopGuardPolicy(), fail_open=False)
+    await drive(graph, mode, ask(), thread("t", guard))
+    told = [str(request[-1].content) for request in model.requests]
+    assert [NOTICE_MARK in text for text in told] == [False, False, False, True, True]
+    messages = graph.get_state(thread("t")).values["messages"]
+    assert_valid_history(messages)
+    assert sum(NOTICE_MARK in str(m.content) for m in messages) == 2
+
+
+async def test_the_guards_own_words_are_no_answer():
+    # With them in it, each answer would differ from the one before.
+    ran = Counter()
+    graph = agent_graph(repeating_model(), [counting_tool(ran)], checkpointer=InMemorySaver())
+    for process in range(9):
+        # Each time another process, which reads the words in the history.
+        guard = LoopGuardCallbackHandler(LoopGuardPolicy(), fail_open=False)
+        config = thread("t", guard, recursion_limit=2)
+        try:
+            result = graph.invoke(ask() if process == 0 else None, config)
+        except GraphRecursionError:
+            continue
+        break
+    assert "__interrupt__" in result
+    assert ran.total < 9
+
+
+# --- The default policy on agents that heed no advice -----------------------------------------
+
+
+def endless(*batches):
+    """Make a model that sends the batches in turn, for ever."""
+
+    def respond(messages):
+        turn = sum(isinstance(message, AIMessage) for message in messages)
+        return ai_calls(batches[turn % len(batches)], turn)
+
+    return ScriptedChatModel(respond=respond)
+
+
+S, D, T = ("shell", {"q": "ls"}), ("diff", {"q": ""}), ("tests", {"q": ""})
+
+
+@pytest.mark.parametrize("on_detected", ["interrupt", "refuse"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(lambda: endless([S], [D], [S], [T]), id="rotation"),
+        pytest.param(lambda: endless([S, D], [D, S]), id="parallel in either order"),
+        pytest.param(lambda: endless([("no_such_tool", {})]), id="a missing tool"),
+    ],
+)
+@every_graph
+async def test_the_default_policy_ends_it_with_a_valid_history(host, model, on_detected):
+    ran = Counter()
+    tools = [counting_tool(ran, name, f"{name}: as before") for name in ("shell", "diff", "tests")]
+    graph = GRAPHS[host](model(), tools, checkpointer=InMemorySaver())
+    guard = LoopGuardCallbackHandler(LoopGuardPolicy(), on_detected=on_detected, fail_open=False)
+    config = thread("t", guard, recursion_limit=200)
+    if on_detected == "interrupt":
+        assert len(graph.invoke(ask(), config)["__interrupt__"]) == 1
+        graph.invoke(Command(resume="stop"), config)
+    else:
+        with pytest.raises(LoopDetectedError):
+            graph.invoke(ask(), config)
+    messages = graph.get_state(config).values["messages"]
+    assert_valid_history(messages)
+    assert sum(isinstance(message, AIMessage) for message in messages) <= 25
+
+
+async def test_a_question_of_a_sub_agent_is_no_answer_of_its_tool():
+    # LangGraph reports the interrupt as the tool's error.
+    inner = agent_graph(repeating_model(times=3), [counting_tool(Counter())])
+    graph = agent_graph(
+        repeating_model(("task", {"q": "x"}), times=1),
+        [agent_as_tool(inner)],
+        checkpointer=InMemorySaver(),
+    )
+    guard = handler()
+    config = thread("t", guard)
+    graph.invoke(ask(), config)
+    kept = guard._reading.conversations.find(("thread", "t", "", ""))
+    assert kept.last.outputs == {}
+
+
+def test_a_batch_of_the_turn_before_is_not_counted_again():
+    found = []
+    guard = LoopGuardCallbackHandler(on_detected="warn", notify=found.append)
+    model = listed_model(*[[("search", {"q": "a"})]] * 4)
+    agent = agent_graph(model, [counting_tool(Counter())], checkpointer=InMemorySaver())
+    for _ in range(2):
+        agent.invoke(ask(), thread("t", guard))
+    assert {decision.record.number for decision in found} == {3, 4, 7, 8}

@@ -6,9 +6,11 @@ import asyncio
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -363,3 +365,74 @@ async def test_resuming_many_times_never_ends_silently(host, mode):
         return ran.total
 
     assert await asyncio.gather(*(once(number) for number in range(8))) == [9] * 8
+
+
+class LateFirstCall(AgentMiddleware):
+    """Lets the first call of a batch start last, whenever `on`."""
+
+    on = False
+
+    def wrap_tool_call(self, request, handler):
+        if self.on and request.tool_call["id"].endswith("_0"):
+            time.sleep(0.05)
+        return handler(request)
+
+    async def awrap_tool_call(self, request, handler):
+        if self.on and request.tool_call["id"].endswith("_0"):
+            await asyncio.sleep(0.05)
+        return await handler(request)
+
+
+@every_mode
+@pytest.mark.parametrize("answer", ["continue", "stop", "Use the archive."])
+@pytest.mark.parametrize("fresh", [False, True], ids=["same handler", "fresh handler"])
+@pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by id"])
+async def test_the_call_that_did_not_ask_may_start_first_at_the_resume(mode, answer, fresh, by_id):
+    # The host gives the answer to the task that asked; the others must find it all the same.
+    ran = Counter()
+    late = LateFirstCall()
+    graph = GRAPHS["create_agent"](
+        listed_model(THREE, THREE, THREE, []),
+        [counting_tool(ran, native_async=True)],
+        checkpointer=InMemorySaver(),
+        middleware=[late],
+    )
+    guard = handler()
+    outcome = await drive(graph, mode, ask(), thread("t", guard))
+    late.on = True
+    resume = {outcome.interrupts[0].id: answer} if by_id else answer
+    config = thread("t", handler() if fresh else guard)
+    outcome = await drive(graph, mode, Command(resume=resume), config)
+    assert outcome.interrupts == ()
+    assert ran.total == (9 if answer == "continue" else 6)
+    state = graph.get_state(config)
+    assert state.next == ()
+    assert_valid_history(state.values["messages"])
+    if answer == "Use the archive.":
+        assert sum(m.content == answer for m in state.values["messages"]) == 3
+
+
+@pytest.mark.parametrize("answer", ["continue", "stop"])
+@pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by id"])
+async def test_where_an_answer_cannot_be_traced_it_is_asked_for_again(tmp_path, answer, by_id):
+    # A fresh handler, a saver that can't be read here, and the call that asked starts last.
+    ran = Counter()
+    late = LateFirstCall()
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+        graph = GRAPHS["create_agent"](
+            listed_model(THREE, THREE, THREE, []),
+            [counting_tool(ran, native_async=True)],
+            checkpointer=saver,
+            middleware=[late],
+        )
+        asked = (await graph.ainvoke(ask(), thread("t", handler())))["__interrupt__"]
+        late.on = True
+        resume = {asked[0].id: answer} if by_id else answer
+        for _ in range(3):
+            result = await graph.ainvoke(Command(resume=resume), thread("t", handler()))
+            if "__interrupt__" not in result:
+                break
+            assert ran.total <= (9 if answer == "continue" else 6)
+            resume = {item.id: answer for item in result["__interrupt__"]}
+    assert_valid_history(result["messages"])
+    assert ran.total == (9 if answer == "continue" else 6)

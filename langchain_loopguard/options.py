@@ -1,0 +1,38 @@
+"""Which options do the adapters have in common, and what is said when one is wrong?
+
+Everything that is wrong at construction is a `ValueError` that names the option, what it was and
+what it may be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from langchain_loopguard.core.policy import LoopGuardPolicy
+
+__all__ = ["OnDetected", "check_choice", "check_name", "policy_of"]
+
+OnDetected = Literal["interrupt", "raise", "refuse", "warn", "wrap_up"]
+"""What happens when a loop is detected: a person is asked, the run ends in an error, the calls
+are refused, nothing is held back, or the model answers once more without tools."""
+
+
+def policy_of(policy: LoopGuardPolicy | None) -> LoopGuardPolicy:
+    """Give the policy, the default one for `None`."""
+    if policy is not None and not isinstance(policy, LoopGuardPolicy):
+        raise ValueError(f"policy: must be a LoopGuardPolicy or None, not {policy!r}")
+    return LoopGuardPolicy() if policy is None else policy
+
+
+def check_choice(option: str, value: Any, choices: Any) -> None:
+    """Check that an option is one of the choices of a `Literal`."""
+    allowed = get_args(choices)
+    if value not in allowed:
+        shown = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{option}: must be one of {shown}, not {value!r}")
+
+
+def check_name(option: str, value: Any) -> None:
+    """Check that an option is a name."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{option}: must be a name that is not empty, not {value!r}")

@@ -1,0 +1,78 @@
+"""How does every sub-agent of a deep agent get a guard?
+
+The middleware of a deep agent is not that of its sub-agents: neither of those that are listed
+nor of the general-purpose one that `create_deep_agent` adds by itself. Each sub-agent keeps its
+own counts in its own state, so sub-agents that run side by side never add up.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from langchain_loopguard.middleware import LoopGuardMiddleware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["guard_subagents"]
+
+logger = logging.getLogger("langchain_loopguard")
+
+
+def guard_subagents(
+    subagents: Iterable[Mapping[str, Any]] = (),
+    guard: LoopGuardMiddleware | None = None,
+    *,
+    general_purpose: bool = True,
+) -> list[Any]:
+    """Give every sub-agent of `create_deep_agent` a loop guard.
+
+    Args:
+        subagents: What would be passed as `subagents`; it is not changed. A sub-agent that has a
+            middleware of the guard's name keeps its own. One that was compiled before
+            (`runnable`) or runs elsewhere (`graph_id`) can't be given one: a warning is logged,
+            and it needs a guard where it is made.
+        guard: The guard for each of them, `LoopGuardMiddleware()` without one. One instance
+            serves them all, since it holds no counts.
+        general_purpose: Whether to list deepagents' general-purpose sub-agent too, so that it
+            gets a guard. It is then one of the listed ones: it has the main agent's tools, but
+            not its skills. `False` leaves it as `create_deep_agent` makes it, without a guard.
+
+    Returns:
+        The list to pass as `subagents`.
+
+    Raises:
+        ImportError: If `general_purpose` is wanted and deepagents isn't installed.
+
+    Examples:
+        ```python
+        agent = create_deep_agent(
+            model,
+            tools=[search],
+            middleware=[LoopGuardMiddleware()],
+            subagents=guard_subagents([researcher, writer]),
+        )
+        ```
+    """
+    guard = LoopGuardMiddleware() if guard is None else guard
+    listed = [dict(subagent) for subagent in subagents]
+    if general_purpose:
+        from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
+
+        if all(agent.get("name") != GENERAL_PURPOSE_SUBAGENT["name"] for agent in listed):
+            listed.append(dict(GENERAL_PURPOSE_SUBAGENT))
+    return [_guarded(subagent, guard) for subagent in listed]
+
+
+def _guarded(subagent: dict[str, Any], guard: LoopGuardMiddleware) -> dict[str, Any]:
+    if "runnable" in subagent or "graph_id" in subagent:
+        logger.warning(
+            "The sub-agent %r was made elsewhere and can't be given a loop guard here.",
+            subagent.get("name"),
+        )
+        return subagent
+    middleware = list(subagent.get("middleware") or ())
+    if all(other.name != guard.name for other in middleware):
+        middleware.append(guard)
+    return {**subagent, "middleware": middleware}

@@ -1,0 +1,83 @@
+"""How is an agent with the middleware built in these tests?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import Runnable
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
+
+from langchain_loopguard import LoopGuardMiddleware
+from tests.adapters.guarded import SEED
+from tests.hosts import ScriptedChatModel, agent_graph, ai_calls
+
+AGENT_OPTIONS = ("response_format",)
+
+ORDERS = ("guard-first", "guard-last")
+"""The two orders of two middlewares, by test id."""
+
+
+class ToolAwareModel(ScriptedChatModel):
+    """A scripted model that notes the names of the tools that it is bound to."""
+
+    bound: list[list[str]] = Field(default_factory=list)
+    """The tools of every request, in order of arrival."""
+    settings: list[dict[str, Any]] = Field(default_factory=list)
+    """The other settings of every request."""
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable:
+        kwargs.pop("tool_choice", None)
+        return self.bind(bound_tools=[tool.name for tool in tools], **kwargs)
+
+    def _note(self, options: dict[str, Any]) -> None:
+        self.bound.append(options.pop("bound_tools", []))
+        self.settings.append(options)
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs: Any):
+        self._note(kwargs)
+        return super()._generate(messages, stop, run_manager)
+
+    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs: Any):
+        return self._generate(messages, stop, run_manager, **kwargs)
+
+    def _stream(self, messages, stop=None, run_manager=None, **kwargs: Any):
+        self._note(kwargs)
+        yield from super()._stream(messages, stop, run_manager)
+
+    async def _astream(self, messages, stop=None, run_manager=None, **kwargs: Any):
+        self._note(kwargs)
+        async for chunk in super()._astream(messages, stop, run_manager):
+            yield chunk
+
+
+def guarded_agent(model, tools, *, saver=None, others=(), order="guard-last", **options) -> Any:
+    """Build an agent with `create_agent`.
+
+    Args:
+        model: The chat model.
+        tools: The tools.
+        saver: The checkpointer; `False` leaves the agent without one.
+        others: More middlewares.
+        order: Where the guard is listed among them.
+        options: The guard's options, and those of the agent that `AGENT_OPTIONS` lists.
+    """
+    own = {name: options.pop(name) for name in AGENT_OPTIONS if name in options}
+    guard = LoopGuardMiddleware(**{"policy": SEED, **options})
+    middleware = [*others, guard] if order == "guard-last" else [guard, *others]
+    checkpointer = InMemorySaver() if saver is None else saver or None
+    return agent_graph(model, tools, middleware=middleware, checkpointer=checkpointer, **own)
+
+
+def obedient(calls, answer="This is what I found."):
+    """Make a response that repeats a batch until it is told that a call was not run."""
+
+    def respond(messages):
+        last = messages[-1]
+        if not isinstance(last, HumanMessage | AIMessage) and "not run" in str(last.content):
+            return AIMessage(content=answer)
+        return ai_calls(calls, sum(isinstance(message, AIMessage) for message in messages))
+
+    return respond
