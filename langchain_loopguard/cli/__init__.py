@@ -16,6 +16,8 @@ def main() -> None:
     try:
         # The command's own imports need the extra.
         from langchain_loopguard.cli.app import app  # noqa: PLC0415
+
+        app(prog_name="loopguard")
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _NEEDS:
@@ -24,4 +26,3 @@ def main() -> None:
             f"loopguard: the command needs {missing}, which isn't installed: "
             "pip install 'langchain-loopguard[cli]'"
         )
-    app(prog_name="loopguard")

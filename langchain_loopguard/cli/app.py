@@ -12,7 +12,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from langchain_loopguard.cli.demo import Teller, run_demo
+from langchain_loopguard.cli.calibrate import calibrate
+from langchain_loopguard.cli.compare import compare
+from langchain_loopguard.cli.replay import replay
+from langchain_loopguard.cli.report import report
 from langchain_loopguard.core.policy import LoopGuardPolicy
 
 _WIDEST = 100
@@ -65,6 +68,9 @@ def demo(
     ] = 0.0,
 ) -> None:
     """Let an agent run into a loop, first without the guard, then with it."""
+    # LangGraph takes longer to load than the other commands to run.
+    from langchain_loopguard.cli.demo import Teller, run_demo  # noqa: PLC0415
+
     if answer is not None and not answer.strip():
         raise typer.BadParameter("give stop, continue or a text", param_hint="--answer")
     console = Console(highlight=False)
@@ -79,3 +85,9 @@ def demo(
     except (KeyboardInterrupt, EOFError):
         console.print("\nLeft before the end.")
         raise typer.Exit(130) from None
+
+
+app.command()(replay)
+app.command()(compare)
+app.command()(report)
+app.command()(calibrate)

@@ -201,7 +201,7 @@ def test_version_prints_one_line() -> None:
 @pytest.mark.parametrize("missing", ["typer", "rich", "langgraph"])
 def test_without_the_extra_the_command_names_it(missing: str) -> None:
     code = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv = ['loopguard', 'demo']\n"
         "from langchain_loopguard.cli import main\n"
         "main()"
     )

@@ -1,0 +1,130 @@
+"""What does a LangGraph checkpointer store, and how is a value unpacked?
+
+Values are unpacked without LangGraph's own loader, which may import what a file names: objects of
+any class become their plain data. Encrypted and pickled values are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from langchain_loopguard.replay.conversation import ConversationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SNAPSHOT = 7
+"""LangGraph's msgpack extension for a channel's whole value; 0 to 5 are objects of some class."""
+_LAST_OBJECT = 5
+
+
+class Thread(NamedTuple):
+    """One conversation of a checkpointer.
+
+    Attributes:
+        thread_id: The thread.
+        namespace: The subgraph within it, empty for the graph itself.
+    """
+
+    thread_id: str
+    namespace: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the conversation is called."""
+        return f"{self.thread_id}/{self.namespace}" if self.namespace else self.thread_id
+
+
+class Step(NamedTuple):
+    """How a checkpoint came about.
+
+    Attributes:
+        parent: The checkpoint before it.
+        is_fork: Whether it goes on from there another way than what was written there.
+    """
+
+    parent: str | None
+    is_fork: bool
+
+
+class Write(NamedTuple):
+    """What one task of one step wrote to one channel, packed."""
+
+    checkpoint_id: str
+    task_id: str
+    channel: str
+    kind: str | None
+    value: bytes | None
+
+
+class Store(Protocol):
+    """Where a checkpointer keeps its threads; only read."""
+
+    def threads(self) -> Iterator[Thread]:
+        """List the threads, in the order of their names."""
+
+    def steps(self, thread: Thread) -> dict[str, Step]:
+        """Give each checkpoint by its id, the oldest first."""
+
+    def writes(self, thread: Thread) -> Iterator[Write]:
+        """Give the writes, in order of checkpoint and task."""
+
+    def values(self, thread: Thread, checkpoint_id: str) -> dict[str, Any]:
+        """Give the channels' values at a checkpoint, unpacked."""
+
+
+def unpack(kind: str | None, value: bytes | None) -> Any:
+    """Unpack a stored value; objects of any class become their plain data, nothing is made of them.
+
+    Raises:
+        ConversationError: If it is encrypted, pickled or broken.
+    """
+    if kind in {None, "null", "empty", "bytes", "bytearray"} or value is None:
+        return None
+    try:
+        if kind == "msgpack":
+            return _unpackb(value)
+        if kind == "json":
+            return json.loads(value)
+    except ConversationError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ConversationError("a checkpoint's value is broken") from error
+    raise ConversationError(
+        "encrypted checkpoints are not read"
+        if "+" in str(kind)
+        else f"checkpoints of the kind {kind!r} are not read"
+    )
+
+
+def step(parent: str | None, metadata: Any) -> Step:
+    """Read a checkpoint's metadata: JSON, or what was read of it."""
+    if isinstance(metadata, str | bytes):
+        try:
+            metadata = json.loads(metadata)
+        except ValueError:
+            metadata = None
+    return Step(parent, isinstance(metadata, dict) and metadata.get("source") == "fork")
+
+
+def _object(code: int, data: bytes) -> Any:
+    """Read an extension of LangGraph's msgpack: the data of the object, without its class."""
+    if code != _SNAPSHOT and code > _LAST_OBJECT:
+        return None
+    inner = _unpackb(data)
+    if code == _SNAPSHOT:
+        return inner
+    # Module, name, data, and for some a method's name.
+    return inner[2] if isinstance(inner, list) and len(inner) > 2 else inner  # noqa: PLR2004
+
+
+def _unpackb(data: bytes) -> Any:
+    try:
+        # LangGraph brings it; the rest of `replay` does without.
+        import ormsgpack  # noqa: PLC0415
+    except ImportError as error:
+        raise ConversationError(
+            "checkpoints need ormsgpack: pip install 'langchain-loopguard[cli]'"
+        ) from error
+    return ormsgpack.unpackb(data, ext_hook=_object, option=ormsgpack.OPT_NON_STR_KEYS)

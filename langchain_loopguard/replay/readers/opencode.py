@@ -1,0 +1,77 @@
+"""How does opencode export a session?
+
+One object: `info` of the session and `messages`, each with `info` and `parts`. A part of the type
+`tool` is a call and its answer in one; the calls of one step are a batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_loopguard.replay.conversation import Conversation
+from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SPOKEN = frozenset({"text", "file", "agent", "subtask"})
+
+
+def _matches(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    messages = value["messages"]
+    if not messages:
+        return isinstance(value.get("info"), dict)
+    first = messages[0]
+    return isinstance(first, dict) and "parts" in first and ("info" in first or "role" in first)
+
+
+def _read(values: Values, place: Place) -> Iterator[Conversation]:
+    for value in values:
+        info = value.get("info") if isinstance(value.get("info"), dict) else value
+        name = first_text(info, "id", "sessionID", "title") or place.name
+        events = Events()
+        for message in value["messages"]:
+            head = _dict(message.get("info")) or message
+            parts = [part for part in message.get("parts") or [] if isinstance(part, dict)]
+            if head.get("role") == "user":
+                if any(part.get("type") in _SPOKEN and not part.get("synthetic") for part in parts):
+                    events.human()
+            else:
+                _add_parts(events, parts)
+        yield Conversation(place.source, name, tuple(events.events))
+
+
+def _add_parts(events: Events, parts: list[dict[str, Any]]) -> None:
+    step: list[dict[str, Any]] = []
+    for part in parts:
+        if part.get("type") == "tool":
+            step.append(part)
+        elif part.get("type") in {"step-start", "step-finish"}:
+            _add_step(events, step)
+            step = []
+    _add_step(events, step)
+
+
+def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
+    states = [_dict(part.get("state")) for part in parts]
+    events.batch(
+        [
+            call(part.get("callID"), part.get("tool"), state.get("input"))
+            for part, state in zip(parts, states, strict=True)
+        ]
+    )
+    for part, state in zip(parts, states, strict=True):
+        failed = state.get("status") == "error"
+        content = state.get("error" if failed else "output")
+        if content is not None:
+            events.answer(part.get("callID"), content, failed=failed)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+OPENCODE = Format("opencode session", _matches, _read)
+"""opencode's session export."""

@@ -1,0 +1,99 @@
+"""How does SWE-agent write a run down?
+
+A `.traj` file has a `trajectory`: a list of steps, each with an `action` and its `observation`. An
+action is text; its first word is taken as the tool, as SWE-agent's own commands are written, and
+more than one line is a shell's. mini-swe-agent writes chat messages whose `extra` has the actions.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from langchain_loopguard.replay.conversation import Conversation
+from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORD = re.compile(r"[A-Za-z_][\w.-]*")
+_COMMENT = re.compile(r"\s*#")
+_SHELL_SIGNS = re.compile(r"&&|\|\||[|;<>]")
+_BLOCK_COMMANDS = ("edit", "create", "insert", "str_replace_editor")
+
+
+def _matches(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("trajectory"), list):
+        return all(isinstance(s, dict) and "action" in s for s in value["trajectory"][:3])
+    return isinstance(value.get("messages"), list) and any(
+        _actions(message) for message in value["messages"][:10]
+    )
+
+
+def _read(values: Values, place: Place) -> Iterator[Conversation]:
+    for value in values:
+        events = Events()
+        if isinstance(value.get("trajectory"), list):
+            events.human()
+            for number, step in enumerate(value["trajectory"]):
+                _add_step(events, step, number)
+        else:
+            _add_messages(events, value["messages"])
+        name = first_text(value, "instance_id", "id") or PurePath(place.name).stem
+        yield Conversation(place.source, name, tuple(events.events))
+
+
+def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
+    action = step.get("action")
+    if isinstance(action, str) and action.strip():
+        call_id = f"step_{number}"
+        events.batch([call(call_id, tool_of(action), {"action": action})])
+        if step.get("observation") is not None:
+            events.answer(call_id, step["observation"])
+
+
+def _add_messages(events: Events, messages: list[Any]) -> None:
+    open_ids: list[str] = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict):
+            continue
+        role = message.get("role")
+        if role == "assistant":
+            actions = _actions(message)
+            open_ids = [f"{number}_{at}" for at in range(len(actions))]
+            events.batch(
+                [call(i, "bash", {"command": a}) for i, a in zip(open_ids, actions, strict=True)]
+            )
+        elif role in {"user", "tool"} and open_ids:
+            events.answer(open_ids.pop(0), message.get("content"))
+        elif role == "user":
+            events.human()
+
+
+def _actions(message: Any) -> list[str]:
+    extra = message.get("extra") if isinstance(message, dict) else None
+    actions = extra.get("actions") if isinstance(extra, dict) else None
+    if not isinstance(actions, list):
+        return []
+    texts = [a.get("command", a.get("action")) if isinstance(a, dict) else a for a in actions]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def tool_of(action: str) -> str:
+    """Name the tool of an action: its first word, `bash` for what only a shell can run."""
+    lines = [line for line in action.strip().splitlines() if not _COMMENT.match(line)]
+    word = _WORD.match(lines[0].strip()) if lines else None
+    if word is None:
+        return "bash"
+    if word[0] in _BLOCK_COMMANDS:
+        return word[0]
+    if len(lines) > 1 or _SHELL_SIGNS.search(lines[0]):
+        return "bash"
+    return word[0]
+
+
+SWE_AGENT = Format("SWE-agent trajectory", _matches, _read)
+"""SWE-agent's and mini-swe-agent's trajectories."""

@@ -1,0 +1,59 @@
+"""How do tau-bench and tau2-bench write their results down?
+
+tau-bench: a list of runs with `traj` (chat messages) and `reward`. tau2: runs under
+`simulations`, with `messages` and `reward_info`; the simulated user may call tools too, which are
+none of the agent's. A reward of 1 is a solved task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_loopguard.replay.conversation import Conversation, Outcome
+from langchain_loopguard.replay.readers import openai_chat
+from langchain_loopguard.replay.readers.base import Format, Place, Values, first_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _matches(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("traj"), list):
+        return True
+    return isinstance(value.get("messages"), list) and (
+        "reward_info" in value or "termination_reason" in value
+    )
+
+
+def _read(values: Values, place: Place) -> Iterator[Conversation]:
+    for value in values:
+        given = value["traj"] if isinstance(value.get("traj"), list) else value["messages"]
+        messages: list[dict[str, Any]] = []
+        for message in given:
+            if isinstance(message, dict) and message.get("requestor") != "user":
+                inner = message.get("tool_messages")
+                messages.extend(inner if isinstance(inner, list) else [message])
+        task, trial = first_text(value, "task_id"), first_text(value, "trial")
+        name = first_text(value, "id") or (f"task {task}, trial {trial or 0}" if task else "")
+        yield Conversation(
+            place.source,
+            name or place.name,
+            tuple(openai_chat.events_of(messages)),
+            _outcome(value),
+        )
+
+
+def _outcome(value: dict[str, Any]) -> Outcome:
+    reward = value.get("reward")
+    info = value.get("reward_info")
+    if reward is None and isinstance(info, dict):
+        reward = info.get("reward")
+    if not isinstance(reward, int | float):
+        return "unknown"
+    return "success" if reward >= 1 - 1e-6 else "fail"
+
+
+TAU_BENCH = Format("tau-bench results", _matches, _read)
+"""tau-bench's and tau2's results."""

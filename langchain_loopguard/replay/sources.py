@@ -1,0 +1,208 @@
+"""What is behind a path, and which pieces does it come in?
+
+A path is a file, a directory, a pattern, `-` for the standard input, an address that fsspec
+knows, or the address of a Postgres database. What a file holds is decided by its first bytes and
+lines.
+
+Nothing here raises for bad input: it is told as a `Problem`, and the rest is read.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from langchain_loopguard.replay.conversation import ConversationError
+from langchain_loopguard.replay.pieces import Piece, Threads, is_postgres, open_store
+from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.readers.langgraph_sqlite import MAGIC
+from langchain_loopguard.replay.streams import (
+    BOM,
+    HEAD,
+    UNPACK_ERRORS,
+    foreign,
+    open_bytes,
+    reason_of,
+    unpacked,
+)
+from langchain_loopguard.replay.texts import text_pieces
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterable, Iterator
+
+
+_THREADS = 16
+"""Threads of a checkpointer that make one piece."""
+
+_SUFFIXES = frozenset(".json .jsonl .ndjson .traj .gz .bz2 .xz .db .sqlite .sqlite3".split())
+"""Endings of the files that are looked into in a directory; a file that is named is read
+whatever its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One thing to read.
+
+    Attributes:
+        path: Where it is.
+        name: What it is called; holds no password.
+        found: Whether it was found in a directory, where other files may be as well.
+        size: Its bytes, 0 when that is not known.
+    """
+
+    path: str
+    name: str
+    found: bool = False
+    size: int = 0
+
+
+def find_sources(paths: Iterable[str]) -> Iterator[Source | Problem]:
+    """Find what paths mean, in a fixed order: directories and patterns are sorted."""
+    for path in paths:
+        if path == "-":
+            yield Source("-", "standard input")
+        elif is_postgres(path):
+            yield Source(path, _without_password(path))
+        elif "://" in path:
+            yield from _addresses(path)
+        elif os.path.isdir(path):  # noqa: PTH112 - a name as the user wrote it
+            yield from _directory(path)
+        elif os.path.lexists(path) or not glob.has_magic(path):
+            yield _file(path)
+        else:
+            names = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - as above
+            if not names:
+                yield Problem(path, "no file matches")
+            for name in names:
+                if os.path.isdir(name):  # noqa: PTH112
+                    yield from _directory(name)
+                else:
+                    yield _file(name)
+
+
+def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator[Piece | Problem]:
+    """Cut a source into pieces.
+
+    Args:
+        source: What to read.
+        threads: The ids of the threads to read of a checkpointer; empty for all.
+    """
+    if is_postgres(source.path):
+        yield from _threads(source, threads)
+        return
+    try:
+        file = open_bytes(source.path)
+    except OSError as error:
+        yield Problem(source.name, error.strerror or str(error))
+        return
+    try:
+        yield from _file_pieces(source, file, threads)
+    except UNPACK_ERRORS as error:
+        yield Problem(source.name, f"cannot be read to its end: {reason_of(error)}")
+    finally:
+        if source.path != "-":
+            file.close()
+
+
+def _file_pieces(
+    source: Source, file: io.BufferedReader, threads: frozenset[str]
+) -> Iterator[Piece | Problem]:
+    try:
+        stream, packed = unpacked(file)
+        head = stream.peek(HEAD)[:HEAD]
+    except UNPACK_ERRORS as error:
+        yield Problem(source.name, f"cannot be unpacked: {reason_of(error)}")
+        return
+    if not head.removeprefix(BOM):
+        yield Problem(source.name, "empty", ignored=source.found)
+        return
+    if head.startswith(MAGIC):
+        if packed or source.path == "-" or "://" in source.path:
+            text = "a SQLite file can only be read from a disk, unpacked"
+            yield Problem(source.name, text)
+        else:
+            yield from _threads(source, threads)
+        return
+    binary = foreign(head)
+    if binary is not None:
+        yield Problem(source.name, binary, ignored=source.found)
+        return
+    yield from text_pieces(source.name, stream, found=source.found)
+
+
+# --- Checkpointers and paths --------------------------------------------------------------------
+
+
+def _threads(source: Source, wanted: frozenset[str]) -> Iterator[Piece | Problem]:
+    try:
+        store = open_store(source.path)
+    except ConversationError as error:
+        yield Problem(source.name, str(error), ignored=source.found)
+        return
+    try:
+        listed = (t for t in store.threads() if not wanted or t.thread_id in wanted)
+        empty = True
+        while some := list(islice(listed, _THREADS)):
+            empty = False
+            yield Threads(source.path, source.name, some)
+        if empty:
+            text = "has none of the threads that were asked for" if wanted else "has no threads"
+            yield Problem(source.name, text)
+    except ConversationError as error:
+        yield Problem(source.name, str(error))
+    finally:
+        store.close()
+
+
+def _file(path: str) -> Source:
+    try:
+        size = os.path.getsize(path)  # noqa: PTH202 - as above
+    except OSError:
+        size = 0
+    return Source(path, path, size=size)
+
+
+def _directory(path: str) -> Iterator[Source | Problem]:
+    found = False
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if Path(name).suffix.lower() in _SUFFIXES:
+                found = True
+                file = os.path.join(folder, name)  # noqa: PTH118 - as above
+                yield Source(file, file, found=True, size=_file(file).size)
+    if not found:
+        kinds = " ".join(sorted(_SUFFIXES))
+        yield Problem(path, f"no file to read in this directory; looked for {kinds}")
+
+
+def _addresses(path: str) -> Iterator[Source | Problem]:
+    if not glob.has_magic(path.partition("?")[0]):
+        yield Source(path, _without_password(path))
+        return
+    try:
+        import fsspec  # noqa: PLC0415 - needed for addresses alone
+
+        fs, _, found = fsspec.get_fs_token_paths(path, mode="rb")
+    except Exception as error:  # noqa: BLE001 - a store's client reports in its own classes
+        yield Problem(_without_password(path), f"{type(error).__name__}: {error}")
+        return
+    if not found:
+        yield Problem(_without_password(path), "no file matches")
+    for name in sorted(found):
+        address = fs.unstrip_protocol(name)
+        yield Source(address, _without_password(address))
+
+
+def _without_password(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.password is None and not parts.query:
+        return address
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"

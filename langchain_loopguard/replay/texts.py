@@ -1,0 +1,278 @@
+"""Where may a text be cut, so that no run is torn?
+
+A text is lines, each a JSON value, or one JSON document. A file of lines is never in memory as a
+whole. A document is, up to a limit, unless it is a long list, whose items are read one by one.
+Where a document breaks off, the whole items before that are read.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langchain_loopguard.replay.pieces import Items, Lines
+from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.readers import format_of, is_list_of_runs
+from langchain_loopguard.replay.streams import UNPACK_ERRORS, lines_of, parse, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from langchain_loopguard.replay.conversation import Conversation
+    from langchain_loopguard.replay.pieces import Piece
+    from langchain_loopguard.replay.readers import Format
+
+MAX_DOCUMENT = 512 * 2**20
+"""Bytes of one JSON document that is no list, and of one run that is spread over many lines."""
+
+_STREAMED = 32 * 2**20
+"""Bytes from which on a JSON list is read item by item, which is slower."""
+
+_PIECE = 2**18
+"""Bytes of lines that make one piece: some tenths of a second, so that Ctrl-C is soon heard."""
+
+_ITEMS = 64
+"""Items of a long list that make one piece."""
+
+_NESTED = 1000
+"""How deep brackets may be nested, as in orjson."""
+
+_NO_RUN = "holds no run of a known format"
+
+Numbered: TypeAlias = "tuple[int, bytes | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that is one JSON value, or was meant to be."""
+
+    source: str
+    text: bytes
+    found: bool
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.text)
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read the value, or what can be read of it."""
+        try:
+            value = parse(self.text)
+        except ValueError as error:
+            for piece in _broken(self.source, self.text, error):
+                if isinstance(piece, Problem):
+                    yield piece
+                else:
+                    yield from piece.read()
+            return
+        if self.found and not _holds_runs(value):
+            yield Problem(self.source, _NO_RUN, ignored=True)
+            return
+        yield from Items(self.source, [(1, value)], 0, unit="value").read()
+
+
+def text_pieces(
+    source: str, stream: io.BufferedReader, *, found: bool
+) -> Iterator[Piece | Problem]:
+    """Cut a text into pieces.
+
+    Args:
+        source: What it is called.
+        stream: Its bytes, unpacked.
+        found: Whether it was found in a directory, so that a text without runs is no fault.
+    """
+    lines = lines_of(stream)
+    first = list(islice((line for line in lines if line[1] is None or line[1].strip()), 2))
+    if not first:
+        yield Problem(source, "empty", ignored=found)
+    elif len(first) == 1:
+        if first[0][1] is None:
+            yield Lines(source, first, 0)
+        else:
+            yield from _document(source, first[0][1], stream, found=found)
+    elif _are_lines([line for _, line in first]):
+        if found and not any(_holds_runs(_try(line)) for _, line in first):
+            yield Problem(source, _NO_RUN, ignored=True)
+        else:
+            yield from _line_pieces(source, chain(first, lines))
+    else:
+        start = b"".join(line or b"" for _, line in first)
+        yield from _document(source, start, stream, found=found)
+
+
+def are_runs_a_line(stream: io.BufferedReader) -> bool:
+    """Tell whether each line of a text is a run, so that it may be cut at any of them."""
+    first = list(islice((line for _, line in lines_of(stream) if line is None or line.strip()), 2))
+    if len(first) < 2 or not _are_lines(first):  # noqa: PLR2004 - one line is a document
+        return False
+    known = [found for line in first if (found := format_of(_try(line))) is not None]
+    return bool(known) and known[0].group is None
+
+
+def _are_lines(lines: list[bytes | None]) -> bool:
+    """Tell lines that are a value each from a document that is spread over lines."""
+    if lines[0] is not None and lines[0].strip() in {b"[", b"{"}:
+        return False
+    return any(line is None or isinstance(_try(line), dict | list) for line in lines)
+
+
+def _document(
+    source: str, start: bytes, stream: io.BufferedReader, *, found: bool
+) -> Iterator[Piece | Problem]:
+    is_list = start.lstrip()[:1] == b"["
+    limit = _STREAMED if is_list else MAX_DOCUMENT
+    text = start + stream.read(max(limit - len(start) + 1, 0))
+    if len(text) <= limit:
+        yield Document(source, text, found)
+    elif is_list:
+        yield from _long_list(source, _Joined(text, stream))
+    else:
+        yield Problem(source, f"one JSON object of more than {limit // 2**20} MB, not read")
+
+
+def _broken(source: str, text: bytes, error: ValueError) -> Iterator[Piece | Problem]:
+    """Read what can be read of a text that is no JSON as a whole."""
+    lines = list(lines_of(io.BufferedReader(io.BytesIO(text))))
+    if any(format_of(_try(line)) is not None for _, line in lines):
+        yield from _line_pieces(source, lines)
+    elif text.lstrip()[:1] == b"[":
+        yield from _long_list(source, io.BytesIO(text))
+    else:
+        yield Problem(source, f"not JSON: {error}")
+
+
+def _long_list(source: str, stream: Any) -> Iterator[Piece | Problem]:
+    """Read a list's items one by one, up to where it breaks off."""
+    try:
+        import ijson  # noqa: PLC0415 - needed for long and broken lists alone
+    except ImportError:
+        text = "a long or broken list needs ijson: pip install 'langchain-loopguard[cli]'"
+        yield Problem(source, text)
+        return
+    items: list[tuple[int, Any]] = []
+    number = 0
+    known: Format | None = None
+    problem: Problem | None = None
+    try:
+        for number, item in enumerate(_items_of(ijson, stream), 1):
+            known = known or format_of(item)
+            # The items of one run stay together.
+            if len(items) >= _ITEMS and (known is None or known.group is None):
+                yield Items(source, items, 0)
+                items = []
+            items.append((number, item))
+    except ijson.JSONError:
+        problem = Problem(source, f"a list that breaks off or is not JSON after item {number}")
+    except UNPACK_ERRORS as error:
+        problem = Problem(source, f"cannot be read to its end: {reason_of(error)}")
+    if items:
+        yield Items(source, items, 0)
+    if problem is not None:
+        yield problem
+
+
+def _items_of(ijson: Any, stream: Any) -> Iterator[Any]:
+    """Give a list's items.
+
+    `ijson.items` keeps the path to where it is as text: brackets nested without end fill the
+    memory.
+    """
+    builder: Any = None
+    depth = 0
+    for event, value in ijson.basic_parse(stream, use_float=True):
+        ends = event in {"end_map", "end_array"}
+        depth -= ends
+        if event in {"start_map", "start_array"}:
+            depth += 1
+            if depth > _NESTED:
+                raise ijson.JSONError
+            if depth == 1:
+                continue
+        if depth == 0:
+            return
+        builder = builder or ijson.ObjectBuilder()
+        builder.event(event, value)
+        if depth == 1:
+            yield builder.value
+            builder = None
+
+
+def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Problem]:
+    """Gather lines into pieces."""
+    gathered: list[Numbered] = []
+    size = 0
+    runs = _Runs()
+    problem: Problem | None = None
+    try:
+        for number, line in lines:
+            length = len(line) if line is not None else 0
+            may_end = runs.may_end_before(line)
+            if gathered and may_end and size + length > _PIECE:
+                yield Lines(source, gathered, size)
+                gathered, size = [], 0
+            elif size > MAX_DOCUMENT:
+                limit = MAX_DOCUMENT // 2**20
+                problem = Problem(source, f"a run of more than {limit} MB, not read on", number)
+                break
+            gathered.append((number, line))
+            size += length
+    except UNPACK_ERRORS as error:
+        problem = Problem(source, f"cannot be read to its end: {reason_of(error)}")
+    if gathered:
+        yield Lines(source, gathered, size)
+    if problem is not None:
+        yield problem
+
+
+class _Runs:
+    """Tells where one run ends and another begins."""
+
+    def __init__(self) -> None:
+        self._format: Format | None = None
+        self._key: str | None = None
+
+    def may_end_before(self, line: bytes | None) -> bool:
+        """Tell whether a cut may be made before this line."""
+        if self._format is not None and self._format.group is None:
+            return True  # A line is a run: there is no need to look.
+        value = _try(line)
+        if self._format is None:
+            self._format = format_of(value)
+            if self._format is not None and self._format.group is not None:
+                self._key = self._format.group(value)
+            return self._format is None or self._format.group is None
+        if self._format.group is None or not self._format.matches(value):
+            return False
+        key = self._format.group(value)
+        if key is None or key == self._key:
+            return False
+        known, self._key = self._key, key
+        return known is not None
+
+
+class _Joined:
+    """A beginning that was read already, and the rest of its stream."""
+
+    def __init__(self, start: bytes, rest: io.BufferedReader) -> None:
+        self._start = io.BytesIO(start)
+        self._rest = rest
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes."""
+        return self._start.read(size) or self._rest.read(size)
+
+
+def _try(line: bytes | None) -> Any:
+    if line is None:
+        return None
+    try:
+        return parse(line)
+    except ValueError:
+        return None
+
+
+def _holds_runs(value: Any) -> bool:
+    return format_of(value) is not None or is_list_of_runs(value)
