@@ -1,0 +1,118 @@
+"""Do the notebooks run, and do they still say what is saved in them?
+
+A change that is meant to change it: `python -m tests.notebooks.execute` saves it anew.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.notebooks.execute import NOTEBOOKS, ROOT, build_font_cache, execute, read
+
+MAX_BYTES = 300_000
+"""Of a notebook with its pictures: code hosts show smaller files at once."""
+
+MACHINE = re.compile(
+    r"/(?:home|root|tmp|usr|opt|private|Users|work)\b|[A-Za-z]:\\|site-packages|localhost"
+    r"|ipykernel_\d|\bat 0x[0-9a-f]+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+)
+"""Paths, hosts, process numbers, addresses in memory, times of day."""
+
+every_notebook = pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS]
+)
+
+
+@pytest.fixture(scope="module")
+def fonts():
+    build_font_cache()
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def said(notebook):
+    """What each cell says: texts as they are, of pictures that there is one."""
+    return [[_told(output) for output in cell.outputs] for cell in code_cells(notebook)]
+
+
+def _told(output):
+    if output.output_type == "stream":
+        return output.name, output.text
+    if output.output_type == "error":
+        return output.ename, output.evalue
+    kinds = sorted(output.data.items())
+    return [kind if kind.startswith("image/") else (kind, content) for kind, content in kinds]
+
+
+def texts(notebook):
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    told = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs]
+    return "\n".join(told)
+
+
+def pictures(notebook):
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    return [output for output in outputs if "image/png" in output.get("data", {})]
+
+
+def test_there_are_four_notebooks():
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
+
+
+@every_notebook
+def test_a_notebook_says_what_is_saved_in_it(path, tmp_path, fonts):
+    assert said(execute(path, tmp_path)) == said(read(path))
+
+
+@every_notebook
+def test_a_saved_notebook_was_run_from_top_to_bottom(path):
+    counts = [cell.execution_count for cell in code_cells(read(path))]
+    assert counts == [*range(1, len(counts) + 1)]
+
+
+@every_notebook
+def test_a_saved_notebook_holds_no_warning_and_no_error(path):
+    outputs = [output for cell in code_cells(read(path)) for output in cell.outputs]
+    kinds = {output.get("name", output.output_type) for output in outputs}
+    assert kinds <= {"stdout", "display_data"}
+
+
+@every_notebook
+def test_a_saved_notebook_tells_nothing_of_the_machine(path):
+    assert MACHINE.findall(texts(read(path))) == []
+
+
+@every_notebook
+def test_a_saved_notebook_has_pictures(path):
+    assert pictures(read(path))
+
+
+@every_notebook
+def test_a_saved_notebook_is_small(path):
+    assert path.stat().st_size < MAX_BYTES
+
+
+@every_notebook
+def test_a_notebook_opens_with_its_title(path):
+    number = int(path.name[:2])
+    assert read(path).cells[0].source.startswith(f"# {number}. ")
+
+
+@every_notebook
+def test_the_files_that_a_notebook_links_to_are_there(path):
+    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    linked = [path.parent / link for link in re.findall(r"\]\(([^):]+)\)", prose)]
+    assert [link for link in linked if not link.exists()] == []
+
+
+@every_notebook
+def test_the_extra_that_a_notebook_names_is_there(path):
+    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = re.findall(r"\.\[(\w+)\]", prose)
+    assert extras
+    assert [extra for extra in extras if f"\n{extra} = [" not in settings] == []
