@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from langchain_loopguard.core.decision import Action, Finding
@@ -98,8 +99,9 @@ def policy_for(conversation, policy=None):
     return policy.model_copy(update={"poll_tools": pollers}) if pollers else policy
 
 
+@cache
 def load(name):
-    """Read the conversations of a file in `tests/data`."""
+    """Read the conversations of a file in `tests/data`; they are not to be changed."""
     with lzma.open(DATA / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 

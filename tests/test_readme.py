@@ -47,7 +47,9 @@ def run_example(marker: str) -> dict[str, Any]:
 # --- The examples -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("marker", ["LoopGuardCallbackHandler", "add_loop_guard"])
+@pytest.mark.parametrize(
+    "marker", ["LoopGuardCallbackHandler", "LoopGuardMiddleware", "add_loop_guard"]
+)
 def test_an_example_has_twelve_lines(marker: str) -> None:
     assert len(example(marker).splitlines()) == 12
 
@@ -62,6 +64,11 @@ def test_the_callback_example_asks_and_is_stopped(capsys) -> None:
 
 def test_the_callback_example_leaves_a_valid_history() -> None:
     assert_valid_history(run_example("LoopGuardCallbackHandler")["result"]["messages"])
+
+
+def test_the_middleware_example_asks_and_goes_on_with_a_text() -> None:
+    messages = run_example("LoopGuardMiddleware")["result"]["messages"]
+    assert "Read test.log instead." in [message.content for message in messages]
 
 
 def test_the_node_example_asks() -> None:
@@ -98,7 +105,7 @@ def test_the_rules_and_their_numbers_are_the_default_policys() -> None:
 
 
 def test_every_named_class_and_function_exists() -> None:
-    for name in re.findall(r"`((?:LoopGuard|LoopDetected|add_loop)\w+)", README):
+    for name in re.findall(r"`((?:LoopGuard|LoopDetected|add_loop|guard_sub)\w+)", README):
         assert name in langchain_loopguard.__all__
 
 

@@ -1,7 +1,7 @@
 """How much does `import langchain_loopguard` add to `import langchain_core.messages`?
 
 The limit is 60 ms. To measure, on an idle machine:
-`python -m pytest tests/benchmarks/test_import_time.py --benchmark-only -s`
+`python -m pytest tests/benchmarks/test_import_time.py --benchmark-only -n 0 -s`
 """
 
 from __future__ import annotations
