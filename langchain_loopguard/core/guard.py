@@ -183,8 +183,10 @@ class LoopGuard:
         """
         record = self._batch((), 0)
         record.used = True
-        count = 0 if self._stagnation is None else self._stagnation.check(text)
-        if self._stagnation is None or not count:
+        if self._stagnation is None or not isinstance(text, str):
+            return Decision(_ALLOW, (), record)
+        count = self._stagnation.check(text)
+        if not count:
             return Decision(_ALLOW, (), record)
         threshold = self._stagnation.config.max_repeats
         return Decision(Action.ASK, (stagnation_finding(count, threshold, self._batches),), record)
@@ -332,8 +334,7 @@ class LoopGuard:
             finding.action = Action.STOP
 
     def _decision(self, findings: list[Finding], batch: Batch) -> Decision:
-        if not findings:
-            return Decision(_ALLOW, (), batch)
+        """Make one decision of at least one finding."""
         if len(findings) > 1:
             findings.sort(key=lambda finding: -finding.action)
         action = findings[0].action

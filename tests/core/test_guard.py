@@ -549,3 +549,10 @@ def test_the_same_arguments_to_two_tools_are_two_calls():
     for _ in range(2):
         for step in steps:
             assert told(guard, 1, step)[1].action is ALLOW
+
+
+@pytest.mark.parametrize("said", [None, 3, b"done", ["done"], object()])
+def test_prose_that_is_no_text_is_not_counted(said):
+    guard = LoopGuard()
+    decisions = [guard.prose(said) for _ in range(10)]
+    assert {decision.action for decision in decisions} == {Action.ALLOW}
