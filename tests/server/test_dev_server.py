@@ -25,12 +25,12 @@ pytestmark = [
     pytest.mark.skipif(
         bool(MISSING), reason="needs the development server: pip install 'langgraph-cli[inmem]'"
     ),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(400),
 ]
 
 GRAPHS = ("node", "middleware")
 ASK = {"messages": [{"role": "user", "content": "go"}]}
-STARTS_WITHIN = 120
+STARTS_WITHIN = 200
 
 
 def free_port() -> int:
