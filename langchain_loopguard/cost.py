@@ -84,7 +84,7 @@ def cost_in_words(cost: Mapping[str, Any]) -> str:
     text += f", {_number(cost['model_calls'], 'model call')}"
     if "total_tokens" in cost:
         text += f", {_number(cost['total_tokens'], 'token')}"
-    if "seconds" in cost:
+    if cost.get("seconds", 0) >= 1:
         text += f", in {cost['seconds']:,} seconds"
     return f"{text}."
 

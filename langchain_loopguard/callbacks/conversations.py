@@ -100,6 +100,11 @@ class Batch:
         """Whether every call has an output."""
         return self.closed or len(self.outputs) >= len(self.calls)
 
+    @property
+    def ran_unasked(self) -> bool:
+        """Whether nobody was asked about it and nothing of it was refused."""
+        return self.question is None and (self.answer is None or self.answer is RUN)
+
     def close(self) -> None:
         """Let go of the outputs once the next batch has come: they may be large."""
         self.closed = self.complete

@@ -323,7 +323,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
                 error = self._verdict().on_model(history, session, run, task, sent)
         elif history.messages and is_refusal(history.messages[-1]):
             error = self._verdict().after_refusal(history, session, run, task)
-        self._reading.close(history, sent)
+        hint = error is None and (batch is None or batch.ran_unasked)
+        self._reading.close(history, sent, hint=hint)
         return error
 
     def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:

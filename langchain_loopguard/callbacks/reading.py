@@ -142,16 +142,22 @@ class Reading:
                 batch = known
         return History(kept, rest, batch)
 
-    def close(self, history: History, sent: Sequence[BaseMessage]) -> None:
+    def close(self, history: History, sent: Sequence[BaseMessage], *, hint: bool) -> None:
         """Take in the answers of the last batch, and tell the model what they revealed.
 
         The hint is added to the last answer itself: the model and the state have this object,
         and nothing but tool messages may stand between calls and answers.
+
+        Args:
+            history: What the model call continues.
+            sent: What the model is sent.
+            hint: Whether the model is told. Not where it isn't called, since the message may be
+                saved at any moment, and not where it reads the answer to a question instead.
         """
         reader = history.conversation.reader
         self._told(reader.read(history.messages))
         notice = reader.take_notice(history.messages)
-        if notice is None:
+        if notice is None or not hint:
             return
         for message in (history.messages[-1], *sent[-1:]):
             if isinstance(message, ToolMessage) and message.tool_call_id == notice.tool_call_id:
