@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_intdigest
 
-from langchain_loopguard.core.answers import match_results
-from langchain_loopguard.core.batch import Batch, Outcome
+from langchain_loopguard.core import stored
+from langchain_loopguard.core.answers import match_results, match_single
+from langchain_loopguard.core.batch import Batch, Outcome, single_batch, single_outcome
 from langchain_loopguard.core.calls import call_arguments, read_call
 from langchain_loopguard.core.canonical import canonical_arguments
-from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.decision import Action, Decision, Finding, allowed
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.ledger import Ledger, LedgerReading
 from langchain_loopguard.core.policy import LoopGuardPolicy
@@ -32,8 +33,9 @@ from langchain_loopguard.core.stagnation import StagnationDetector, stagnation_f
 from langchain_loopguard.core.tools import ToolTraits, declared_traits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from langchain_loopguard.core.answers import Answer
     from langchain_loopguard.core.calls import ToolCall
     from langchain_loopguard.core.detector import BatchRecord
     from langchain_loopguard.core.rules import Rule
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
 STATE_VERSION = 1
 """The version `to_state` writes; a state of another version is not read."""
 
-_ALLOW = Action.ALLOW
-
 _MAX_TOOLS = 1024
 """Tool names whose traits are kept at hand; a model may invent names without end."""
+
+_MAX_RULES = 64
+"""Rules in a stored state, those that the policy no longer lists included."""
 
 _MAX_REFUSED_LOOPS = 16
 """Refused loops remembered in one user turn. A run ends after a few refusals of one loop, so
@@ -102,10 +105,10 @@ class LoopGuard:
         if not calls:
             empty = self._batch((), 0)
             empty.used = True
-            return Decision(_ALLOW, (), empty)
+            return allowed(empty)
         self._batches += 1
         batch = self._batch(calls, self._batches)
-        checks = self._counting_checks
+        checks: Sequence[Callable[[Batch], Finding | None]] = self._counting_checks
         if self._asked:
             checks = self._checks
             if self._progress is not None:
@@ -115,12 +118,12 @@ class LoopGuard:
             finding = check(batch)
             if finding is not None:
                 findings = [finding] if findings is None else [*findings, finding]
-        if self._probation is not None and self._probation.watches:
+        if self._probation is not None and self._probation.watched:
             finding = self._probation.check(batch)
             if finding is not None:
                 findings = [finding] if findings is None else [*findings, finding]
         if findings is None:
-            return Decision(_ALLOW, (), batch)
+            return allowed(batch)
         for finding in findings:
             self._stop_if_refused(finding)
         return self._decision(findings, batch)
@@ -138,13 +141,14 @@ class LoopGuard:
             What the answers revealed. A record that was used before reveals nothing.
         """
         if not isinstance(record, Batch) or record.used:
-            return Decision(_ALLOW, (), record)
+            return allowed(record)
         record.used = True
-        answers = match_results(record.ids, results)
-        for place, answer in enumerate(answers):
-            if answer is not None and answer.error:
-                answer.mask_arguments(record.names[place], call_arguments(record.calls[place]))
-        outcome = Outcome(record, answers)
+        if len(record.ids) == 1 and len(results) == 1:
+            outcome = single_outcome(record, match_single(record.ids[0], results[0]))
+        else:
+            outcome = Outcome(record, match_results(record.ids, results))
+        if outcome.failed:
+            _mask_arguments(record, outcome.results)
         self._ledger.note(record, outcome)
         findings: list[Finding] | None = None
         if self._progress is not None:
@@ -153,12 +157,12 @@ class LoopGuard:
             finding = note(record, outcome)
             if finding is not None:
                 findings = [finding] if findings is None else [*findings, finding]
-        if self._probation is not None and self._probation.watches:
+        if self._probation is not None and self._probation.watched:
             finding = self._probation.record(record, outcome)
             if finding is not None:
                 findings = [finding] if findings is None else [*findings, finding]
         if findings is None:
-            return Decision(_ALLOW, (), record)
+            return allowed(record)
         decision = self._decision(findings, record)
         self._asked = self._asked or decision.action >= Action.ASK
         return decision
@@ -184,10 +188,10 @@ class LoopGuard:
         record = self._batch((), 0)
         record.used = True
         if self._stagnation is None or not isinstance(text, str):
-            return Decision(_ALLOW, (), record)
+            return allowed(record)
         count = self._stagnation.check(text)
         if not count:
-            return Decision(_ALLOW, (), record)
+            return allowed(record)
         threshold = self._stagnation.config.max_repeats
         return Decision(Action.ASK, (stagnation_finding(count, threshold, self._batches),), record)
 
@@ -263,17 +267,24 @@ class LoopGuard:
             GuardStateError: If the state is of another version or of another form.
         """
         guard = cls(policy)
-        version = state.get("v") if isinstance(state, dict) else None
-        if version != STATE_VERSION:
-            msg = f"the guard's state has version {version!r}, this release reads {STATE_VERSION}"
+        version = state.get("v") if type(state) is dict else None
+        if type(version) is not int or version != STATE_VERSION:
+            msg = (
+                f"the guard's state has version {stored.shown(version)}, "
+                f"this release reads {STATE_VERSION}"
+            )
             raise GuardStateError(msg)
         try:
-            guard._batches = int(state["batches"])
-            guard._asked = bool(state["asked"])
-            guard._refused = {str(loop): int(n) for loop, n in state["refused"].items()}
+            guard._batches = stored.count(state["batches"])
+            guard._asked = stored.flag(state["asked"])
+            guard._refused = {
+                stored.text(loop): stored.count(times)
+                for loop, times in stored.mapping(state["refused"], _MAX_REFUSED_LOOPS).items()
+            }
+            rules = stored.mapping(state["rules"], _MAX_RULES)
             for name, rule in guard._rules:
-                if name in state["rules"]:
-                    rule.load_state(state["rules"][name])
+                if name in rules:
+                    rule.load_state(rules[name])
             if guard._progress is not None and state["progress"] is not None:
                 guard._progress.load_state(state["progress"])
             if guard._probation is not None and state["probation"] is not None:
@@ -281,8 +292,8 @@ class LoopGuard:
             if guard._stagnation is not None and state["stagnation"] is not None:
                 guard._stagnation.load_state(state["stagnation"])
             guard._ledger.load_state(state["ledger"])
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            msg = f"the guard's state is not one that `to_state` gave: {error!r}"
+        except Exception as error:  # whatever it holds, and whatever that does
+            msg = f"the guard's state is not one that `to_state` gave: {stored.shown(error)}"
             raise GuardStateError(msg) from error
         return guard
 
@@ -302,7 +313,7 @@ class LoopGuard:
             arguments = canonical_arguments(given)
             tool, seed = self._tools.get(name) or self._tool(name)
             key = xxh3_64_intdigest(arguments, seed)
-            return Batch(number, calls, [call_id], [name], [arguments], [key], [tool])
+            return single_batch(number, calls, call_id, name, arguments, key, tool)
         ids: list[str | None] = []
         names: list[str] = []
         canonical: list[bytes] = []
@@ -341,3 +352,9 @@ class LoopGuard:
         if action >= Action.ASK and self._probation is not None:
             self._probation.flag(batch.keys)
         return Decision(action, tuple(findings), batch)
+
+
+def _mask_arguments(batch: Batch, answers: Sequence[Answer | None]) -> None:
+    for place, answer in enumerate(answers):
+        if answer is not None and answer.error:
+            answer.mask_arguments(batch.names[place], call_arguments(batch.calls[place]))

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_loopguard.core.packing import pack, unpack
+from langchain_loopguard.core import stored
+from langchain_loopguard.core.packing import pack
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
 
-_GENERATION = 128
-"""Results remembered in a generation; two are kept. A repeat at a distance of more than 128 to
-256 batches is not counted."""
+_GENERATION = 64
+"""Results remembered in a generation; two are kept. A repeat at a distance of more than 64 to
+128 batches is not counted."""
 
 _FREE_REPEATS = 2
 """Batches in a row that nobody would object to: the seed's allowance."""
@@ -80,11 +81,11 @@ class Ledger:
         return LedgerReading(*self._counts)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what is remembered in JSON types, at most 1.5 KB."""
+        """Give what is remembered in JSON types, at most 0.8 KB."""
         return {
             "counts": list(self._counts),
-            "new": pack(self._new),
-            "old": pack(self._old),
+            "new": pack(sorted(self._new)),
+            "old": pack(sorted(self._old)),
             "run": [
                 f"{self._digest:x}",
                 self._run,
@@ -94,10 +95,11 @@ class Ledger:
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
-        batches, repeats, unknown, changed = state["counts"]
-        new, old = set(unpack(state["new"])), set(unpack(state["old"]))
-        digest, run, result = state["run"]
-        self._digest, self._run = int(digest, 16), int(run)
-        self._result = None if result is None else int(result, 16)
-        self._counts = [int(batches), int(repeats), int(unknown), int(changed)]
+        batches, repeats, unknown, changed = map(stored.count, stored.entries(state["counts"], 4))
+        new = stored.hashes(state["new"], _GENERATION + 1)
+        old = stored.hashes(state["old"], _GENERATION + 1)
+        digest, run, result = stored.entries(state["run"], 3)
+        self._result = stored.digest_or_none(result)
+        self._digest, self._run = stored.digest(digest), stored.count(run)
+        self._counts = [batches, repeats, unknown, changed]
         self._new, self._old = new, old

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 
 if TYPE_CHECKING:
@@ -28,14 +29,18 @@ _MAX_CALLS = 16
 
 
 class Probation:
-    """The calls flagged so far, and what they answered in this turn."""
+    """The calls flagged so far, and what they answered in this turn.
 
-    __slots__ = ("_back", "_flagged", "_watched")
+    Attributes:
+        watched: The calls that are watched in this turn, with their answers.
+    """
+
+    __slots__ = ("_back", "_flagged", "watched")
 
     def __init__(self) -> None:
         """Start with nobody on probation."""
         self._flagged: dict[int, None] = {}
-        self._watched: dict[int, int | None] = {}
+        self.watched: dict[int, int | None] = {}
         # The watched calls that were repeated in this turn.
         self._back: dict[int, None] = {}
 
@@ -51,38 +56,33 @@ class Probation:
         """A person let these calls go on."""
         for key in keys:
             self._flagged.pop(key, None)
-            self._watched.pop(key, None)
+            self.watched.pop(key, None)
             self._back.pop(key, None)
 
     def human_message(self) -> None:
         """A user turn: what was flagged in the last one is watched in this one."""
         self._back = {}
         if self._flagged:
-            self._watched = dict.fromkeys(self._flagged)
+            self.watched = dict.fromkeys(self._flagged)
             self._flagged = {}
         else:
             # Watched for a whole turn without a repeat.
-            self._watched = {key: None for key, ran in self._watched.items() if ran is None}
-
-    @property
-    def watches(self) -> bool:
-        """Whether any call is watched in this turn."""
-        return bool(self._watched)
+            self.watched = {key: None for key, ran in self.watched.items() if ran is None}
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         """Hold a batch's answers against those of the watched calls."""
         for place, key in enumerate(batch.keys):
             answer = outcome.results[place]
-            if key not in self._watched or answer is None:
+            if key not in self.watched or answer is None:
                 continue
-            before = self._watched[key]
+            before = self.watched[key]
             if before is None:
-                self._watched[key] = answer.digest
+                self.watched[key] = answer.digest
             elif before == answer.digest:
                 self._back[key] = None
                 return _finding(batch.names[place], key, batch.number)
             else:
-                del self._watched[key]
+                del self.watched[key]
                 self._back.pop(key, None)
         return None
 
@@ -100,19 +100,19 @@ class Probation:
             "back": [f"{key:x}" for key in self._back],
             "watched": {
                 f"{key:x}": None if answer is None else f"{answer:x}"
-                for key, answer in self._watched.items()
+                for key, answer in self.watched.items()
             },
         }
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
-        flagged = dict.fromkeys(int(key, 16) for key in state["flagged"])
+        flagged = dict.fromkeys(stored.digests(state["flagged"], _MAX_CALLS))
         watched = {
-            int(key, 16): None if answer is None else int(answer, 16)
-            for key, answer in state["watched"].items()
+            stored.digest(key): stored.digest_or_none(answer)
+            for key, answer in stored.mapping(state["watched"], _MAX_CALLS).items()
         }
-        self._back = dict.fromkeys(int(key, 16) for key in state["back"])
-        self._flagged, self._watched = flagged, watched
+        self._back = dict.fromkeys(stored.digests(state["back"], _MAX_CALLS))
+        self._flagged, self.watched = flagged, watched
 
 
 def _finding(tool: str, key: int, number: int) -> Finding:

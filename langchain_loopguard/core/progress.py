@@ -21,9 +21,7 @@ Choices, each with the wrong answer of the other one:
   code) do not make an answer long: a harness that wraps silent commands in three fixed lines
   had 4 of 366 solved runs warned.
 
-What it does not see, and which loops that hides, is told in `rules.nothing_new`; besides, a clock
-alone makes the answer of a call that never ran new: what such an answer was without its clock is
-not worked out, which would take longer than all the rest.
+What it does not see, and which loops that hides, is told in `rules.nothing_new`.
 """
 
 from __future__ import annotations
@@ -33,17 +31,27 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh32_intdigest
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.answers import DIGITS
-from langchain_loopguard.core.packing import pack, unpack
+from langchain_loopguard.core.calls import call_arguments
+from langchain_loopguard.core.clock import mask_clock
+from langchain_loopguard.core.packing import pack
+from langchain_loopguard.core.tools import name_hash
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer
     from langchain_loopguard.core.batch import Batch, Outcome
+    from langchain_loopguard.core.calls import ToolCall
 
-GENERATION = 232
-"""Hashes in a generation. Two are kept, so the last 232 to 464 of a turn are remembered: calls,
+GENERATION = 272
+"""Hashes in a generation. Two are kept, so the last 272 to 544 of a turn are remembered: calls,
 their answers, and lines. The labelled loops are all found with any size above 100; 4 bytes each
 are what a state of 8 KB has room for."""
+
+SHORT_ANSWER = 2
+"""Lines up to which a first answer is short: a receipt, or one with a line of status. With 1 the
+labelled loops are found 0.15 batches later, and edits by shell that each print `patched 1 file`
+and `exit code 0` are asked about; with 3 the incident is asked about at call 37."""
 
 LONG_ANSWER = 32
 """Lines above which an answer is remembered as a whole only. Found the same with 64 and 128; a
@@ -52,6 +60,14 @@ long answer must not push out what the short ones said."""
 _LONG_TEXT = 8192
 """Bytes above which an answer is long without counting its lines, which takes longer than
 hashing it."""
+
+_MOST_HASHES = GENERATION + 128
+"""Hashes of a stored generation: one more answer is remembered before a full one is closed, which
+are its call, itself, and its lines with and without clocks."""
+
+_MAX_FRESH = 3
+"""New lines among known ones up to which a first answer is looked at for clocks: masking takes
+longer than all the rest, and a clock is in one line or two."""
 
 _FRAME_EDGE = 4
 _MAX_FRAMES = 8
@@ -77,12 +93,14 @@ _NOTHING, _UNDECIDED, _SOMETHING = News
 class Progress:
     """Remembers what was seen in a user turn and judges batches by it."""
 
-    __slots__ = ("_frames", "_new", "_old")
+    __slots__ = ("_frames", "_fresh", "_new", "_old")
 
     def __init__(self) -> None:
         """Start with nothing seen."""
         self._new: set[int] = set()
         self._old: set[int] = set()
+        # The new lines of the answer read last, `None` when there are many or all are.
+        self._fresh: list[bytes] | None = None
         # Hash of the tool's name -> (last answer, the lines common to all answers, whether two
         # answers differed)
         self._frames: dict[int, tuple[int, frozenset[int], bool]] = {}
@@ -91,7 +109,7 @@ class Progress:
         """Tell whether every call of the batch ran before in this turn."""
         return all(key & _MASK in self._new or key & _MASK in self._old for key in batch.keys)
 
-    def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901 - one pass, for speed
+    def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901, PLR0912 - one pass, for speed
         """Judge what a batch brought, remember it and write it into `outcome`.
 
         Sets `outcome.news`, and `outcome.worked`: something happened that makes it worth
@@ -123,7 +141,10 @@ class Progress:
                     undecided = outcome.clock_only = True
             else:
                 new, size = self._read(batch.names[place], answer)
-                short = size <= 1
+                short = size <= SHORT_ANSWER
+                if new and not short and not answer.error:
+                    new = self._fresh is None or self._more_than_clocks(self._fresh)
+                    short = _echoes(answer, batch.calls[place])
                 if not (traits.read_only or answer.error):
                     something = something or not traits.shell
                     worked = worked or new or short
@@ -148,20 +169,25 @@ class Progress:
     def to_state(self) -> dict[str, Any]:
         """Give what is remembered in JSON types, at most 5 KB."""
         return {
-            "new": pack(self._new),
-            "old": pack(self._old),
+            "new": pack(sorted(self._new)),
+            "old": pack(sorted(self._old)),
             "frames": [
-                [tool, last, pack(lines), told_apart]
+                [tool, last, pack(sorted(lines)), told_apart]
                 for tool, (last, lines, told_apart) in self._frames.items()
             ],
         }
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
-        new, old = set(unpack(state["new"])), set(unpack(state["old"]))
+        new = stored.hashes(state["new"], _MOST_HASHES)
+        old = stored.hashes(state["old"], _MOST_HASHES)
         frames = {
-            int(tool): (int(last), frozenset(unpack(packed)), bool(told_apart))
-            for tool, last, packed, told_apart in state["frames"]
+            stored.count(tool): (
+                stored.count(last),
+                frozenset(stored.hashes(packed, 2 * _FRAME_EDGE)),
+                stored.flag(told_apart),
+            )
+            for tool, last, packed, told_apart in stored.entries(state["frames"], _MAX_FRAMES)
         }
         self._new, self._old, self._frames = new, old, frames
 
@@ -177,15 +203,18 @@ class Progress:
 
         Lines of the tool's frame are not counted.
         """
+        self._fresh = None
         text = answer.text
-        if _is_long(text):
+        lines = text.split(b"\n", LONG_ANSWER) if len(text) <= _LONG_TEXT else ()
+        if not lines or len(lines) > LONG_ANSWER:
             return not self._remember(answer.digest & _MASK), LONG_ANSWER
-        if answer.error:
-            text = answer.masked.translate(None, DIGITS)
+        error = answer.error
+        if error:
+            lines = answer.masked.translate(None, DIGITS).split(b"\n")
         old, recent = self._old, self._new
         hashes = []
-        new = False
-        for line in text.split(b"\n"):
+        fresh = []
+        for line in lines:
             stripped = line.strip()
             if stripped:
                 digest = xxh32_intdigest(stripped)
@@ -193,13 +222,16 @@ class Progress:
                 if digest not in recent:
                     recent.add(digest)
                     if digest not in old:
-                        new = True
-        if answer.error or len(hashes) <= 1:
-            return new, len(hashes)
+                        fresh.append(stripped)
+        size, new = len(hashes), bool(fresh)
+        if error or size <= 1:
+            return new, size
+        if len(fresh) <= _MAX_FRESH and len(fresh) < len(set(hashes)):
+            self._fresh = fresh
         return new, self._without_frame(name, answer.digest & _MASK, hashes)
 
     def _without_frame(self, name: str, whole: int, hashes: list[int]) -> int:
-        tool = xxh32_intdigest(name.encode())
+        tool = name_hash(name)
         frame = self._frames.get(tool)
         if frame is None:
             edge = frozenset(hashes[:_FRAME_EDGE] + hashes[-_FRAME_EDGE:])
@@ -216,6 +248,14 @@ class Progress:
             return len(hashes)
         return len(hashes) - sum(digest in common for digest in hashes)
 
+    def _more_than_clocks(self, fresh: list[bytes]) -> bool:
+        """Tell whether new lines are new by more than a clock."""
+        moved = False
+        for line in fresh:
+            if not self._remember(xxh32_intdigest(mask_clock(line), _MASKED)):
+                moved = True
+        return moved
+
     def _moved(self, answer: Answer) -> bool:
         """Tell whether a repeated call's answer is new by more than a clock."""
         masked = [answer.masked] if _is_long(answer.text) else answer.masked.split(b"\n")
@@ -224,6 +264,19 @@ class Progress:
             if not self._remember(xxh32_intdigest(line.strip(), _MASKED)):
                 moved = True
         return moved
+
+
+def _echoes(answer: Answer, call: ToolCall) -> bool:
+    """Tell whether the answer only says what the call said."""
+    content, arguments = answer.content, call_arguments(call)
+    if type(content) is not str or type(arguments) is not dict:
+        return False
+    content = content.strip()
+    size = len(content)
+    for value in arguments.values():
+        if type(value) is str and len(value) >= size and content in value:
+            return True
+    return False
 
 
 def _is_long(text: bytes) -> bool:

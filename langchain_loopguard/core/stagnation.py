@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from xxhash import xxh3_64_intdigest
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_LONGEST_WINDOW = 200
 
 
 class Stagnation(BaseModel):
@@ -26,7 +30,7 @@ class Stagnation(BaseModel):
     max_repeats: int = Field(default=5, ge=1)
     """How often the same prose may come within the window."""
 
-    window: int = Field(default=20, ge=2, le=200)
+    window: int = Field(default=20, ge=2, le=_LONGEST_WINDOW)
     """How many prose turns are looked back at, the current one included."""
 
     @model_validator(mode="after")
@@ -56,7 +60,7 @@ class StagnationDetector:
         Returns:
             How often the same text stands in the window when that is too often, otherwise 0.
         """
-        said = text.strip()
+        said = text.strip() if type(text) is str else ""
         if not said:
             return 0
         digest = xxh3_64_intdigest(said.encode("utf-8", "surrogatepass"))
@@ -74,7 +78,7 @@ class StagnationDetector:
 
     def load_state(self, state: Sequence[Any]) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
-        self._recent = [int(digest, 16) for digest in state][-self.config.window :]
+        self._recent = stored.digests(state, _LONGEST_WINDOW)[-self.config.window :]
 
 
 def stagnation_finding(count: int, threshold: int, batch: int) -> Finding:

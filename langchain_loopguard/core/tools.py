@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xxhash import xxh32_intdigest
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -80,6 +82,12 @@ def traits_of_name(name: str) -> ToolTraits:
     return ToolTraits(read_only=read_only, shell=shell, poller=poller)
 
 
+@lru_cache(maxsize=1024)
+def name_hash(name: str) -> int:
+    """Hash a tool's name in 32 bits: what the rules keep of it."""
+    return xxh32_intdigest(name.encode())
+
+
 def declared_traits(name: str, metadata: Mapping[str, Any] | None) -> ToolTraits | None:
     """Read what a tool declares of itself.
 
@@ -92,18 +100,19 @@ def declared_traits(name: str, metadata: Mapping[str, Any] | None) -> ToolTraits
         The traits, `None` when nothing is declared. Values that are not booleans count as not
         declared.
     """
-    if not isinstance(metadata, dict):
+    # The types are asked, not the values: a value may lie about its class, or raise when asked.
+    if type(metadata) is not dict:
         return None
     found: dict[str, bool] = {}
     annotations = metadata.get("annotations")
-    for place in (metadata, annotations if isinstance(annotations, dict) else {}):
+    for place in (metadata, annotations if type(annotations) is dict else {}):
         hint = place.get("readOnlyHint")
-        if isinstance(hint, bool):
+        if type(hint) is bool:
             found["read_only"] = hint
     own = metadata.get("loop_guard")
-    if isinstance(own, dict):
+    if type(own) is dict:
         found.update(
-            (trait, own[trait]) for trait in ToolTraits._fields if isinstance(own.get(trait), bool)
+            (trait, own[trait]) for trait in ToolTraits._fields if type(own.get(trait)) is bool
         )
     if not found:
         return None

@@ -63,15 +63,15 @@ def test_what_is_counted(steps, expected):
     assert read(*steps, reload=True) == expected
 
 
-@pytest.mark.parametrize(("distance", "seen"), [(128, 1), (256, 1), (257, 1), (258, 0)])
-def test_results_at_a_distance_of_128_to_257_batches_are_known(distance, seen):
+@pytest.mark.parametrize(("distance", "seen"), [(64, 1), (128, 1), (129, 1), (130, 0)])
+def test_results_at_a_distance_of_64_to_129_batches_are_known(distance, seen):
     between = [call(cmd=f"other {n}", say="x") for n in range(distance - 1)]
     assert read(A, *between, A).identical_result_repeats == seen
 
 
 def test_a_known_result_is_remembered_anew():
-    between = [call(cmd=f"other {n}", say="x") for n in range(300)]
-    steps = [A, *between[:150], A, *between[150:], A]
+    between = [call(cmd=f"other {n}", say="x") for n in range(150)]
+    steps = [A, *between[:75], A, *between[75:], A]
     assert read(*steps).identical_result_repeats == 2
 
 
@@ -81,13 +81,13 @@ def test_a_refused_batch_is_not_in_the_ledger():
     assert guard.ledger() == LedgerReading()
 
 
-def test_the_state_is_at_most_1500_bytes():
+def test_the_state_is_at_most_800_bytes():
     guard = LoopGuard(LoopGuardPolicy(rules=()))
     largest = 0
     for n in range(1000):
         run(guard, call(cmd=n, say=n))
         largest = max(largest, len(json.dumps(guard.to_state()["ledger"])))
-    assert largest <= 1500
+    assert largest <= 800
 
 
 @given(st.lists(st.sampled_from([A, B, {**A, "say": "y"}, {**A, "say": UNKNOWN}, HUMAN])))

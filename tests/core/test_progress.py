@@ -198,6 +198,45 @@ def test_a_clock_in_a_long_answer_is_no_news():
     assert last(*steps).news is UNDECIDED
 
 
+def listed(n, *, extra=""):
+    return call("search", q=n, say=f"{text('hit', 12)}\ntook 0.{n}s{extra}")
+
+
+def test_a_clock_in_the_answer_of_a_first_call_is_no_news_from_the_third_on():
+    steps = [listed(n) for n in range(3)]
+    assert [last(*steps[:n]).news for n in (1, 2, 3)] == [SOMETHING, SOMETHING, NOTHING]
+
+
+def test_more_than_a_clock_in_the_answer_of_a_first_call_is_news():
+    assert last(*(listed(n) for n in range(3)), listed(3, extra="\nmore")).news is SOMETHING
+
+
+def test_ever_new_answers_with_clocks_are_news():
+    steps = [call("search", q=w, say=f"{text(w)}\ntook 1s\ntook 1s") for w in "abcdef"]
+    assert last(*steps).news is SOMETHING
+
+
+# --- Echoes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("say", "news"),
+    [
+        pytest.param(text("hm"), UNDECIDED, id="what the call said"),
+        pytest.param(text("hm", 3), UNDECIDED, id="a part of it"),
+        pytest.param(f"\n{text('hm')}\n", UNDECIDED, id="with space around it"),
+        pytest.param(f"Noted:\n{text('hm')}", SOMETHING, id="with other words"),
+        pytest.param([text("hm")], SOMETHING, id="in a block"),
+    ],
+)
+def test_an_answer_that_says_what_the_call_said_counts_neither_way(say, news):
+    assert last(call("think", thought=text("hm"), n=1, say=say)).news is news
+
+
+def test_arguments_that_are_no_mapping_echo_nothing():
+    assert last({**call("think", say=text("hm")), "args": text("hm")}).news is SOMETHING
+
+
 # --- Long answers -------------------------------------------------------------------------------
 
 
@@ -243,7 +282,7 @@ def test_before_two_answers_differ_there_is_no_frame():
 
 
 def test_lines_that_an_answer_lacks_leave_the_frame():
-    bare = call(cmd=9, say=f"{text('c')}\nexit code 0")
+    bare = call(cmd=9, say=text("c"))
     assert last(framed(1, text("a")), bare, framed(2), framed(3)).news is NOTHING
 
 
@@ -266,9 +305,9 @@ def test_a_frame_is_the_tools_own_and_outlives_a_user_turn():
 # --- Size ---------------------------------------------------------------------------------------
 
 
-def test_a_call_is_remembered_while_232_others_come_and_forgotten_after_464():
+def test_a_call_is_remembered_while_272_others_come_and_forgotten_after_544():
     # Of a call with an unknown answer nothing but the call is kept.
-    for others, remembered in ((232, True), (465, True), (466, False)):
+    for others, remembered in ((272, True), (545, True), (546, False)):
         progress = Progress()
         first = call("search", q="x", say=UNKNOWN)
         judge(progress, first)

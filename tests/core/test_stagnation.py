@@ -36,8 +36,8 @@ def test_six_times_in_twenty_turns_are_found_and_in_twenty_one_are_not():
     assert counts([*said, *turns(15), "Shall I?"])[-1] == 0
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t\n"])
-def test_blank_text_is_no_prose(blank):
+@pytest.mark.parametrize("blank", ["", " ", "\n\t\n", None, 5, ["Shall I?"]])
+def test_blank_text_and_what_is_no_text_is_no_prose(blank):
     assert counts([blank] * 40) == [0] * 40
     assert counts(["a", blank] * 6)[-2] == 6  # and takes no place in the window
 

@@ -191,6 +191,23 @@ def how_many_calls_later_a_call_is_forgotten():
     return None
 
 
+def how_many_lines_are_a_short_answer():
+    sizes = range(1, 9)
+    texts = ("\n".join(words(n)) for n in sizes)
+    return [judge(Progress(), "read_file", {}, text) for text in texts].count("UNDECIDED")
+
+
+def how_many_clocks_make_no_news():
+    known, counts = "\n".join(words(9)), []
+    for n in range(1, 9):
+        progress = Progress()
+        for tick in range(3):
+            clocks = "\n".join(f"{word} 12:{tick:02}:00" for word in words(n))
+            found = judge(progress, "search", {"q": tick}, f"{known}\n{clocks}")
+        counts.append(found)
+    return counts.count("NOTHING")
+
+
 def how_many_lines_are_known_as_a_whole_only():
     for n in range(5, 60):
         text = "\n".join(f"line {'i' * k}" for k in range(n))
@@ -298,7 +315,7 @@ def how_long_a_batch_is_kept_by_its_signature():
 
 
 def how_many_batches_later_a_result_is_forgotten():
-    for n in range(120, 300):
+    for n in range(60, 300):
         guard = LoopGuard(LoopGuardPolicy(rules=()))
         for word in ("x", *range(n), "x"):
             run(guard, call(cmd=word, say="x"))
@@ -317,7 +334,9 @@ def which_repeats_pass_on_a_changed_answer():
 
 CORE = "langchain_loopguard.core"
 CONSTANTS = {
-    "progress.GENERATION": (how_many_calls_later_a_call_is_forgotten, 466),
+    "progress.GENERATION": (how_many_calls_later_a_call_is_forgotten, 546),
+    "progress.SHORT_ANSWER": (how_many_lines_are_a_short_answer, 2),
+    "progress._MAX_FRESH": (how_many_clocks_make_no_news, 3),
     "progress.LONG_ANSWER": (how_many_lines_are_known_as_a_whole_only, 33),
     "progress._LONG_TEXT": (how_long_a_line_is_a_long_answer, [8193, 8194, 8195]),
     "progress._FRAME_EDGE": (how_many_lines_are_in_a_frame, 8),
@@ -335,13 +354,13 @@ CONSTANTS = {
     "answers._SHORTEST_WORD": (how_short_an_argument_is_masked, "a bc ~ ~"),
     "answers._LONGEST_WORD": (how_long_an_argument_is_masked, [True] * 3 + [False] * 3),
     "batch._LONGEST_KEY": (how_long_a_batch_is_kept_by_its_signature, [False] * 3 + [True] * 3),
-    "ledger._GENERATION": (how_many_batches_later_a_result_is_forgotten, 257),
+    "ledger._GENERATION": (how_many_batches_later_a_result_is_forgotten, 129),
     "ledger._FREE_REPEATS": (which_repeats_pass_on_a_changed_answer, [0, 0, 1, 2, 3, 4]),
 }
 """Number -> an observation and what is seen."""
 
-NO_NUMBERS = {"_MASK", "_MASKED"}
-"""A mask of bits and the seed of a hash: any other value would do."""
+NO_NUMBERS = {"_MASK", "_MASKED", "_BEFORE_VALUE"}
+"""A mask of bits, the seed of a hash, more bytes than are needed: others would do as well."""
 
 
 def test_every_number_in_the_files_has_an_observation():

@@ -25,12 +25,9 @@ _FRAMED = (
     "the same few lines around one that is new by a clock: what a harness puts around silent "
     "commands looks the same"
 )
-_FIRST_CLOCK = "a clock makes the answer of a call that never ran new"
 _FIRST_CHANGE = "a first change that succeeds is work, whatever its arguments"
-_ECHO = "a tool that echoes its arguments in several lines says new lines each time"
 _GROWS = "what is looked at between two changes is new each time: paging by a button looks the same"
 _APPENDS = "a shell that appends and prints looks the same"
-_LONG_LAP = "a lap of 500 or 800 lines is more than is remembered"
 
 LIMITS = {
     "goodbye-in-new-words": _SHORT,
@@ -39,23 +36,17 @@ LIMITS = {
     "new-explanations-of-one-call-with-a-one-line-answer": _SHORT,
     "one-change-with-a-fresh-key": _FIRST_CHANGE,
     **{f"rotation-{period}-with-new-to-do-lists": _FIRST_CHANGE for period in (2, 3, 5)},
-    **{f"rotation-{period}-with-echoed-long-thoughts": _ECHO for period in (2, 3, 5)},
-    "parallel-with-an-echoed-thought": _ECHO,
-    "politely-refused-call-with-echoed-thoughts-4-lines": _ECHO,
-    "politely-refused-call-with-echoed-thoughts-1-lines": _ECHO,
     "growing-insert-and-a-look": _GROWS,
     "two-growing-inserts-alternate": _GROWS,
-    **{f"rotation-{period}-long-20-lines": _LONG_LAP for period in (24, 40)},
+    "rotation-40-long-20-lines": "a lap of 800 lines is more than is remembered",
     "shell-polling-a-growing-log-30": _APPENDS,
     "shell-polling-a-growing-log-30-with-sleeps": _APPENDS,
     **{f"new-spellings-with-{clock}": _FRAMED for clock in CLOCKS},
-    **{f"new-spellings-of-a-long-output-with-{clock}": _FIRST_CLOCK for clock in CLOCKS},
     **{
         f"30-different-{tool}-with-{receipt}": _MORE_THAN_SHORT
         for tool in ("bash", "execute_code")
-        for receipt in ("two-lines", "three-lines", "indented-json")
+        for receipt in ("three-lines", "indented-json")
     },
-    **{name: _MORE_THAN_SHORT for name in SHAPES if "shell-with-two-line-receipt" in name},
 }
 FAMILIES = dict.fromkeys(shape.family for shape in SHAPES.values())
 STORED_BATCHES = 24

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.detector import BatchRecord, LoopDetector
 from langchain_loopguard.core.errors import LoopDetectedError
@@ -18,6 +19,9 @@ from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
+
+_PARTS = 4
+"""Parts of a stored run."""
 
 
 class RepeatedBatch(RuleConfig):
@@ -70,8 +74,11 @@ class _RepeatedBatchRule:
     def to_state(self) -> dict[str, Any]:
         return self._detector.to_state()
 
-    def load_state(self, state: dict[str, Any]) -> None:
-        self._detector.load_state(state)
+    def load_state(self, state: Any) -> None:
+        kept = stored.mapping(state, _PARTS)
+        if kept:
+            stored.text(kept["signature"])  # Not longer than a batch's key.
+        self._detector.load_state(kept)
 
 
 def _finding(loop: LoopDetectedError, batch: Batch) -> Finding:

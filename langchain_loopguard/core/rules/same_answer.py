@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
 
@@ -74,10 +75,10 @@ class SameAnswer(RuleConfig):
 class _Count:
     __slots__ = ("answer", "clock", "equal", "masked", "since")
 
-    def __init__(self, since: int) -> None:
-        self.equal = 0
-        self.clock = 0
-        self.answer: int | None = None
+    def __init__(self, since: int, equal: int = 0, answer: int | None = None) -> None:
+        self.equal = equal
+        self.clock = equal
+        self.answer = answer
         self.masked: int | None = None
         self.since = since
 
@@ -124,14 +125,8 @@ class _SameAnswerRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if outcome.worked and len(batch.keys) == 1 and batch.keys[0] not in self._counts:
-            # By far the most frequent case, told apart for speed alone.
-            count = _Count(batch.number)
-            answer = outcome.results[0]
-            count.equal = count.clock = 1
-            count.answer = None if answer is None else _identity(answer)
-            self._counts = {batch.keys[0]: count}
-            self._last = batch.keys
+        if len(batch.keys) == 1 and batch.digest not in self._counts:
+            self._record_first(batch, outcome)
             return None
         fresh = set(batch.keys) if outcome.worked else set()
         if fresh:
@@ -159,6 +154,19 @@ class _SameAnswerRule:
         self._last = batch.keys[:_MAX_CALLS]
         return found
 
+    def _record_first(self, batch: Batch, outcome: Outcome) -> None:
+        # By far the most frequent case, told apart for speed alone.
+        answer = outcome.results[0]
+        first = None if answer is None else _identity(answer)
+        count = _Count(batch.number, 1, first)
+        if outcome.worked:
+            self._counts = {batch.digest: count}
+        else:
+            self._counts[batch.digest] = count
+            if len(self._counts) > _MAX_CALLS:
+                del self._counts[next(iter(self._counts))]
+        self._last = batch.keys
+
     def human_message(self) -> None:
         self._counts.clear()
         self._last = []
@@ -183,12 +191,13 @@ class _SameAnswerRule:
         }
 
     def load_state(self, state: Any) -> None:
-        last = [int(key, 16) for key in state["last"]]
+        last = stored.digests(state["last"], _MAX_CALLS)
         counts = {}
-        for key, equal, clock, answer, masked, since in state["counts"]:
-            count = counts[int(key, 16)] = _Count(int(since))
-            count.equal, count.clock = int(equal), int(clock)
-            count.answer, count.masked = _number(answer), _number(masked)
+        for key, equal, clock, answer, masked, since in stored.entries(state["counts"], _MAX_CALLS):
+            count = counts[stored.digest(key)] = _Count(stored.count(since))
+            count.equal, count.clock = stored.count(equal), stored.count(clock)
+            count.answer = stored.digest_or_none(answer)
+            count.masked = stored.digest_or_none(masked)
         self._last, self._counts = last, counts
 
     def _judge(self, batch: Batch, place: int, count: _Count) -> Finding | None:
@@ -233,7 +242,3 @@ def _identity(answer: Answer) -> int:
 
 def _text(digest: int | None) -> str | None:
     return None if digest is None else f"{digest:x}"
-
-
-def _number(digest: str | None) -> int | None:
-    return None if digest is None else int(digest, 16)

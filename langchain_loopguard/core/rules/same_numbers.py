@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from xxhash import xxh3_64_intdigest
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.answers import DIGITS
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
+from langchain_loopguard.core.tools import name_hash
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -51,7 +53,11 @@ class _SameNumbersRule:
         self._call = self._answer = self._count = self._since = 0
 
     def check(self, batch: Batch) -> Finding | None:
-        if self._count >= self._config.ask and _shape(batch) == self._call:
+        if (
+            self._count >= self._config.ask
+            and len(batch.traits) == 1
+            and _shape(batch) == self._call
+        ):
             return self._finding(batch)
         return None
 
@@ -86,9 +92,10 @@ class _SameNumbersRule:
         return [f"{self._call:x}", f"{self._answer:x}", self._count, self._since]
 
     def load_state(self, state: Any) -> None:
-        call, answer, count, since = state
-        self._call, self._answer = int(call, 16), int(answer, 16)
-        self._count, self._since = int(count), int(since)
+        call, answer, count, since = stored.entries(state, 4)
+        counts = stored.count(count), stored.count(since)
+        self._call, self._answer = stored.digest(call), stored.digest(answer)
+        self._count, self._since = counts
 
     def _finding(self, batch: Batch) -> Finding:
         tool = batch.names[0]
@@ -113,11 +120,11 @@ class _SameNumbersRule:
 
 
 def _shape(batch: Batch) -> int | None:
-    """Hash a single reading call without the numbers in its arguments."""
-    if len(batch.names) != 1 or not batch.traits[0].read_only or batch.traits[0].poller:
+    """Hash a single call without the numbers in its arguments."""
+    if batch.traits[0].poller:
         return None
     arguments = batch.canonical[0]
     shape = arguments.translate(None, DIGITS)
     if len(shape) == len(arguments):
         return None
-    return xxh3_64_intdigest(batch.names[0].encode() + b":" + shape)
+    return xxh3_64_intdigest(shape, name_hash(batch.names[0]))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
 
@@ -41,7 +42,7 @@ class UnbrokenCall(RuleConfig):
     """The loop is detected.
 
     Measured: good runs go up to 3, loops of one insert to 16 and more. 7 to 15 ask about the same
-    runs, on average 4.35 to 5.55 batches after the first repeat; 5 asks about a benign case, 20
+    runs, on average 4.20 to 5.40 batches after the first repeat; 5 asks about a benign case, 20
     misses a labelled loop. Of the invented shapes, 9 asks about a poll from 10 to 100 % through
     a tool that does not say that it reads."""
 
@@ -64,26 +65,31 @@ class _UnbrokenCallRule:
         self._runs: dict[int, list[int]] = {}
 
     def check(self, batch: Batch) -> Finding | None:
-        changes = shell = False
         for traits in batch.traits:
-            changes = changes or not (traits.read_only or traits.poller)
-            shell = shell or traits.shell
-        if not changes:
+            if not (traits[0] or traits[2]):  # Read-only or a poller, by place for speed alone.
+                break
+        else:
             return None
-        run = self._runs.get(batch.digest)
+        runs = self._runs
+        run = runs.get(batch.digest)
         if run is None:
-            self._runs[batch.digest] = [1, batch.number]
-            if len(self._runs) > _MAX_BATCHES:
-                del self._runs[next(iter(self._runs))]
+            runs[batch.digest] = [1, batch.number]
+            if len(runs) > _MAX_BATCHES:
+                del runs[next(iter(runs))]
             return None
         run[0] += 1
+        shell = any(traits.shell for traits in batch.traits)
         limit = self._config.ask_shell if shell else self._config.ask
         return self._finding(batch, run, limit) if run[0] >= limit else None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if outcome.worked and self._runs:
-            own = self._runs.get(batch.digest)
-            self._runs = {} if own is None else {batch.digest: own}
+        runs = self._runs
+        if outcome.worked and runs:
+            own = runs.get(batch.digest)
+            if own is None:
+                runs.clear()
+            elif len(runs) > 1:
+                self._runs = {batch.digest: own}
         return None
 
     def human_message(self) -> None:
@@ -96,7 +102,10 @@ class _UnbrokenCallRule:
         return [[f"{key:x}", *run] for key, run in self._runs.items()]
 
     def load_state(self, state: Any) -> None:
-        self._runs = {int(key, 16): [int(count), int(since)] for key, count, since in state}
+        self._runs = {
+            stored.digest(key): [stored.count(count), stored.count(since)]
+            for key, count, since in stored.entries(state, _MAX_BATCHES)
+        }
 
     def _finding(self, batch: Batch, run: list[int], limit: int) -> Finding:
         tools = ", ".join(dict.fromkeys(batch.names))

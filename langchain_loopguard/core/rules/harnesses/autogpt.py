@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
@@ -125,6 +126,6 @@ class _AutoGptRule(HarnessRule):
         return [self._failed.to_state(), self._empty, self._since]
 
     def load_counters(self, counters: Any) -> None:
-        failed, empty, since = counters
+        failed, empty, since = stored.entries(counters, 3)
         self._failed.load_state(failed)
-        self._empty, self._since = int(empty), int(since)
+        self._empty, self._since = stored.count(empty), stored.count(since)

@@ -16,6 +16,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.calls import call_arguments
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import Rule
@@ -170,7 +171,7 @@ class HarnessRule(Rule):
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave."""
-        held, counters = state
+        held, counters = stored.entries(state, 2)
         self._held = None if held is None else _read(held)
         self.load_counters(counters)
 
@@ -236,14 +237,14 @@ def _written(hit: Hit) -> list[Any]:
 
 
 def _read(written: Any) -> Hit:
-    action, kind, count, threshold, since, loop, tools, hold = written
+    action, kind, count, threshold, since, loop, tools, hold = stored.entries(written, 8)
     return Hit(
-        Action(action),
-        Kind(kind),
-        int(count),
-        int(threshold),
-        int(since),
-        str(loop),
-        tuple(map(str, tools)),
-        int(hold),
+        Action(stored.count(action)),
+        Kind(stored.text(kind)),
+        stored.count(count),
+        stored.count(threshold),
+        stored.count(since),
+        stored.text(loop),
+        tuple(stored.text(tool) for tool in stored.entries(tools, _KEPT_TOOLS)),
+        stored.count(hold),
     )

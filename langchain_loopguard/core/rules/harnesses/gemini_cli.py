@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import HarnessRule
@@ -70,6 +71,6 @@ class _GeminiCliRule(HarnessRule):
         return [self._hits, self._window.to_state()]
 
     def load_counters(self, counters: Any) -> None:
-        hits, window = counters
-        self._hits = int(hits)
+        hits, window = stored.entries(counters, 2)
+        self._hits = stored.count(hits)
         self._window.load_state(window)

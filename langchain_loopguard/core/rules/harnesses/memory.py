@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _BYTES = 6
 """Bytes of a number; a fingerprint has 48 bits, and counts stay far below."""
 
+_MOST = 2 ** (8 * _BYTES) - 1
+"""A count that was stored as large as that goes no further."""
+
 
 class Memory:
     """A row of numbers for each of the keys touched last.
@@ -65,13 +68,15 @@ class Memory:
     def to_state(self) -> str:
         """Give the rows, each with its key in front, the one touched last at the end."""
         numbers = [number for key, row in self._rows.items() for number in (key, *row)]
-        packed = b"".join(number.to_bytes(_BYTES, "big") for number in numbers)
+        packed = b"".join(min(number, _MOST).to_bytes(_BYTES, "big") for number in numbers)
         return base64.b64encode(packed).decode("ascii")
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave."""
-        packed = base64.b64decode(state, validate=True)
         size = _BYTES * (1 + self.width)
+        if type(state) is not str or len(state) > (size * self.limit + 2) // 3 * 4:
+            raise ValueError(f"at most {self.limit} rows are remembered")
+        packed = base64.b64decode(state, validate=True)
         if len(packed) % size:
             raise ValueError(f"each remembered row has {1 + self.width} numbers")
         numbers = [

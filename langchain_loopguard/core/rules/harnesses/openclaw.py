@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.cycles import repeating_tail
@@ -69,6 +70,10 @@ class OpenClaw(ForeignRule):
     def build(self) -> Rule:
         """Make an empty window."""
         return _OpenClawRule(self)
+
+
+_LONGEST = 50
+"""Calls in a stored window, which is the largest that is allowed."""
 
 
 class _Seen(NamedTuple):
@@ -150,11 +155,11 @@ class _OpenClawRule(HarnessRule):
         return [list(seen) for seen in self._seen]
 
     def load_counters(self, counters: Any) -> None:
-        entries = [
-            _Seen(int(key), int(tool), int(number), str(name), int(answer), bool(missing))
-            for key, tool, number, name, answer, missing in counters
-        ]
-        self._seen = deque(entries, maxlen=self._seen.maxlen)
+        number = stored.number
+        rows = stored.each(
+            counters, _LONGEST, number, number, stored.count, stored.text, number, stored.flag
+        )
+        self._seen = deque((_Seen(*row) for row in rows), maxlen=self._seen.maxlen)
 
 
 def _hit(

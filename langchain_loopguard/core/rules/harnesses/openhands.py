@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.cycles import laps_at_end
@@ -31,6 +32,10 @@ from langchain_loopguard.core.rules.harnesses.wordings import Kind
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer
     from langchain_loopguard.core.rules.base import Rule
+
+
+_LONGEST = 20
+"""Steps in a stored tail, with the largest numbers that are allowed."""
 
 
 class OpenHands(ForeignRule):
@@ -106,7 +111,8 @@ class _OpenHandsRule(HarnessRule):
         return [list(step) for step in self._tail]
 
     def load_counters(self, counters: Any) -> None:
-        self._tail = [
-            (int(key), int(pair), bool(failed), int(number), str(name))
-            for key, pair, failed, number, name in counters
-        ]
+        number = stored.number
+        rows = stored.each(
+            counters, self._longest, number, number, stored.flag, stored.count, stored.text
+        )
+        self._tail = [(key, pair, failed, batch, name) for key, pair, failed, batch, name in rows]

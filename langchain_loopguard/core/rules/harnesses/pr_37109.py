@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import Call, HarnessRule, Hit
 from langchain_loopguard.core.rules.harnesses.keys import fingerprint
@@ -83,5 +84,5 @@ class _Pr37109Rule(HarnessRule):
         return [self._last, self._count, self._since]
 
     def load_counters(self, counters: Any) -> None:
-        last, count, since = counters
-        self._last, self._count, self._since = int(last), int(count), int(since)
+        last, count, since = stored.entries(counters, 3)
+        self._last, self._count, self._since = map(stored.number, (last, count, since))

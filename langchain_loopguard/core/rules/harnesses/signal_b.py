@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import xxhash
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
     ANY_TOOL,
@@ -121,8 +122,8 @@ class _SignalBRule(HarnessRule):
         return [self._count, self._since, self._lines.to_state(), self._answers.to_state()]
 
     def load_counters(self, counters: Any) -> None:
-        count, since, lines, answers = counters
-        self._count, self._since = int(count), int(since)
+        count, since, lines, answers = stored.entries(counters, 4)
+        self._count, self._since = stored.count(count), stored.count(since)
         self._lines.load_state(lines)
         self._answers.load_state(answers)
 
@@ -151,6 +152,8 @@ class _Seen:
         return base64.b64encode(packed).decode("ascii")
 
     def load_state(self, state: str) -> None:
+        if type(state) is not str or len(state) > (4 * self._limit + 2) // 3 * 4:
+            raise ValueError(f"at most {self._limit} are remembered")
         packed = base64.b64decode(state, validate=True)
         if len(packed) % 4:
             raise ValueError("the lines of signal B are 32-bit numbers")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import Call, HarnessRule, Hit
 from langchain_loopguard.core.rules.harnesses.wordings import Kind
@@ -60,5 +61,5 @@ class StreakRule(HarnessRule):
 
     def load_counters(self, counters: Any) -> None:
         """Take over what `counters` gave."""
-        key, count, since = counters
-        self._key, self._count, self._since = int(key), int(count), int(since)
+        key, count, since = stored.entries(counters, 3)
+        self._key, self._count, self._since = map(stored.number, (key, count, since))

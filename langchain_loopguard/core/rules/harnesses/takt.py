@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
@@ -170,7 +171,7 @@ class _TaktRule(HarnessRule):
         return [self._restarts, self._corrected.to_state(), self._attempt.to_state()]
 
     def load_counters(self, counters: Any) -> None:
-        restarts, corrected, attempt = counters
-        self._restarts = int(restarts)
+        restarts, corrected, attempt = stored.entries(counters, 3)
+        self._restarts = stored.count(restarts)
         self._corrected.load_state(corrected)
         self._attempt.load_state(attempt)

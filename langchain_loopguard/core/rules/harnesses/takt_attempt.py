@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.harnesses.error_texts import (
     says_bad_arguments,
     says_no_such_tool,
@@ -105,7 +106,7 @@ class Attempt:
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave."""
-        *numbers, recent, edits = state
+        *numbers, recent, edits = stored.entries(state, 11)
         (
             self.equal,
             self.equal_since,
@@ -116,8 +117,8 @@ class Attempt:
             self.steps,
             self._last,
             self._refusing,
-        ) = map(int, numbers)
-        self._recent = str(recent)
+        ) = map(stored.number, numbers)
+        self._recent = stored.text(recent)
         self._edits.load_state(edits)
 
     def _failed(self, call: Call, answer: Answer, *, is_edit: bool) -> None:

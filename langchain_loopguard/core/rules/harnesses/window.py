@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.harnesses.cycles import laps_at_end, shortest_cycle
 from langchain_loopguard.core.rules.harnesses.frame import Hit, kept_name
 from langchain_loopguard.core.rules.harnesses.keys import set_key
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.core.decision import Action
     from langchain_loopguard.core.rules.harnesses.frame import Call
+
+_LONGEST = 128
+"""Calls in a stored window; the largest that any policy allows has 100."""
 
 
 class Window:
@@ -62,5 +66,5 @@ class Window:
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave."""
-        entries = [(int(key), int(number), str(name)) for key, number, name in state]
-        self._seen = deque(entries, maxlen=self._seen.maxlen)
+        rows = stored.each(state, _LONGEST, stored.number, stored.count, stored.text)
+        self._seen = deque(map(tuple, rows), maxlen=self._seen.maxlen)
