@@ -51,6 +51,10 @@ class InvalidResumeError(ValueError, _BubbleUp):
     would get the same wrong value again. LangGraph saves nothing of a `GraphBubbleUp`.
     """
 
+    def __repr__(self) -> str:
+        """Leave out the value, which `str` quotes: LangChain logs the `repr`."""
+        return f"{type(self).__name__}(<the value was no answer>)"
+
 
 def loop_detected_error(decision: Decision, cure: str = "") -> GraphLoopDetectedError:
     """Make the error for a decision that asks or stops.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AIMessage
 
+    from langchain_loopguard.callbacks.marks import Mark
     from langchain_loopguard.callbacks.questions import Question
     from langchain_loopguard.callbacks.runs import Key, RunTree
     from langchain_loopguard.core.decision import Decision
@@ -53,6 +54,10 @@ class Answer:
     def to(self, call_id: str | None) -> str | None:
         """Give the text that a call is answered with, `None` if it runs."""
         return self.single.get(call_id or "", self.everyone)
+
+    def runs_any(self, batch: Batch) -> bool:
+        """Tell whether any call of a batch runs."""
+        return self.everyone is None and len(self.single) < len(batch.calls)
 
 
 RUN = Answer()
@@ -142,8 +147,12 @@ class Conversation:
     """The session that was seen last."""
     prompt: str = ""
     """The human text that was seen last, where messages have no ids."""
-    refusals: dict[str, str] = field(default_factory=dict)
-    """Texts that calls were refused with, by call id, until their tool message was seen."""
+    marks: dict[str, Mark] = field(default_factory=dict)
+    """What is to be written into the answers of calls, by call id, until they were seen."""
+    restored_in: UUID | None = None
+    """The session in which the history was last looked through for what was not saved."""
+    before: dict[str, Any] | None = None
+    """What the model's next message is to say about the batch before it."""
 
     def add(self, batch: Batch) -> Batch:
         """Remember a batch and close the one before it."""
@@ -208,8 +217,8 @@ class Session:
     """What is remembered while a session is open."""
 
     ending: Ending | None = None
-    refused: bool = False
-    """Whether calls were refused in it."""
+    marked: bool = False
+    """Whether anything was decided in it that is to be written into messages."""
     keys: set[Key] = field(default_factory=set)
     """The conversations that it goes on with."""
     spoken: dict[Key, deque[AIMessage]] = field(default_factory=dict)

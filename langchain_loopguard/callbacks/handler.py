@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from langchain_loopguard.callbacks import marks
 from langchain_loopguard.callbacks.conversations import RUN
 from langchain_loopguard.callbacks.reading import Reading
-from langchain_loopguard.callbacks.runs import MISSING, RunTree
+from langchain_loopguard.callbacks.runs import RunTree
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.messages import is_refusal
 from langchain_loopguard.options import check_choice, check_name, policy_of
 from langchain_loopguard.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import ModuleType
     from uuid import UUID
 
     from langchain_core.messages import BaseMessage
@@ -59,10 +58,18 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     What is found is told on the custom stream, in custom events, on the current LangSmith run
     and on the current OpenTelemetry span, see `langchain_loopguard.telemetry`.
 
+    It keeps its counts in the thread's messages, so that any number of processes may take turns
+    on one thread; `langchain_loopguard.callbacks` says what each of them knows. It can't add
+    messages to a history: when a user writes something new while a person is asked, the calls
+    that wait are left without answers, which model APIs refuse. Answer them first, with
+    `langchain_loopguard.history.answer_open_calls` on what is sent to the model for instance;
+    `add_loop_guard` and `LoopGuardMiddleware` do it by themselves.
+
     LangChain logs each exception that leaves a handler, also those that are meant to: expect a
     warning "Error in LoopGuardCallbackHandler.on_tool_start callback" from the logger
-    `langchain_core.callbacks.manager` whenever a run is interrupted, refused or ended. A tracer
-    that stands before this handler in the list sees such a tool call start and never end.
+    `langchain_core.callbacks.manager` whenever a run is interrupted, refused or ended. It shows
+    no arguments of calls. A tracer that stands before this handler in the list sees such a tool
+    call start and never end.
 
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
@@ -81,6 +88,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             all runs that this instance sees, for a loop written by hand around a chain: use one
             instance for each conversation.
         messages_key: The key of a graph's state that holds the messages.
+        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
         notify: Called with each decision that found something, once a batch. Without it, a
             warning is logged for what no person hears of otherwise.
         max_conversations: How many idle conversations are remembered. One that was dropped is
@@ -103,6 +111,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         on_detected: OnDetected = "interrupt",
         scope: Scope = "thread",
         messages_key: str = "messages",
+        agent_inbox: bool = False,
         notify: Callable[[Decision], None] | None = None,
         max_conversations: int = 1000,
         fail_open: bool = True,
@@ -119,6 +128,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self.on_detected: OnDetected = on_detected
         self.scope: Scope = scope
         self.messages_key = messages_key
+        self.agent_inbox = agent_inbox
         self.notify = notify
         self.fail_open = fail_open
         self._lock = threading.RLock()
@@ -129,6 +139,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._reading = Reading(
             self.policy,
             self._runs,
+            on_detected=on_detected,
             scope=scope,
             messages_key=messages_key,
             max_conversations=max_conversations,
@@ -166,7 +177,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._carry_out(self._chain_started, run_id, parent_run_id, metadata, inputs)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """Mark refusals as the guard's; end a run that no model call has ended.
+        """Mark messages that the host is about to save; end a run that no model call has ended.
 
         Raises:
             LoopDetectedError: If the run was to end, and went on to its own end without a model.
@@ -195,8 +206,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             LoopDetectedError: If the run is to end.
         """
         sent = messages[0] if messages else []
-        interrupts = self._safely(self._placed, run_id, parent_run_id, metadata)
-        self._carry_out(self._model_started, run_id, sent, interrupts)
+        self._carry_out(self._model_started, run_id, parent_run_id, metadata, sent)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Remember the AI message until its tools start."""
@@ -232,8 +242,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         }
         # `Runnable.with_retry` tags each attempt after the first.
         retried = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
-        interrupts = self._safely(self._placed, run_id, parent_run_id, metadata, call)
-        self._carry_out(self._tool_started, run_id, call, interrupts, retried)
+        self._carry_out(self._tool_started, run_id, parent_run_id, metadata, call, retried)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Note what the tool gave."""
@@ -261,55 +270,34 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     def _chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
         run = self._runs.get(run_id)
         if run is not None and run.in_graph:
-            refusals = self._reading.refusals_around(run)
-            if refusals:
-                self._verdict_module().mark_refusals(outputs, refusals)
+            for kept in self._reading.marked_around(run):
+                if marks.write(outputs, kept.marks, kept.before):
+                    kept.before = None
         ending = self._end(run_id)
         if ending is None or ending.delivered or ending.last_word is not None:
             return None
         return ending.error
 
-    def _placed(
+    def _model_started(
         self,
         run_id: UUID,
         parent_run_id: UUID | None,
         metadata: Mapping[str, Any] | None,
-        call: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any] | None:
-        """Place a run; gives the thread's open interrupts where another process may have asked."""
-        with self._lock:
-            run = self._runs.start(run_id, parent_run_id, metadata)
-            if call is not None:
-                run.is_tool = True
-                run.call_id = call["id"]
-            asked_elsewhere = (
-                self.on_detected == "interrupt"
-                and run.resume is not MISSING
-                and not self._reading.knows(run, run.call_id)
-            )
-        # Outside the lock: an async saver that is read from a tool's thread waits for the event
-        # loop, and the event loop may be waiting for the lock.
-        task = self._task(run) if asked_elsewhere else None
-        return task.open_interrupts() if task is not None else None
-
-    def _model_started(
-        self, run_id: UUID, sent: list[BaseMessage], interrupts: dict[str, Any] | None
+        sent: list[BaseMessage],
     ) -> Exception | None:
-        run = self._runs.get(run_id)
-        if run is None or run.internal:
+        run = self._runs.start(run_id, parent_run_id, metadata)
+        if run.internal:
             return None
-        error = self._before_model(run, sent, interrupts)
+        error = self._before_model(run, sent)
         if error is not None:
             self._end(run_id)
         return error
 
-    def _before_model(
-        self, run: Run, sent: list[BaseMessage], interrupts: dict[str, Any] | None
-    ) -> Exception | None:
+    def _before_model(self, run: Run, sent: list[BaseMessage]) -> Exception | None:
         task = self._task(run)
         session = self._reading.conversations.session(run.session)
         if session.ending is not None:
-            return self._verdict().end(session.ending, run, task)
+            return self._verdict().end(session.ending, session, run, task)
         history = self._reading.model_starts(run, task, sent, asks=self._asks(task))
         if history is None:
             return None
@@ -317,14 +305,14 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         batch = history.batch
         if batch is not None:
             self._tell_once(batch)
-            if interrupts and task is not None and batch.question is None:
-                self._verdict_module().take_up(batch, interrupts, task)
+            self._take_up(batch, task)
             if batch.question is not None or batch.decision.action >= Action.ASK:
                 error = self._verdict().on_model(history, session, run, task, sent)
-        elif history.messages and is_refusal(history.messages[-1]):
-            error = self._verdict().after_refusal(history, session, run, task)
-        hint = error is None and (batch is None or batch.ran_unasked)
-        self._reading.close(history, sent, hint=hint)
+        elif history.ending is not None:
+            error = self._verdict().end_late(history.ending, session, run, task)
+        if batch is None or batch.question is None or batch.answer is not None:
+            hint = error is None and (batch is None or batch.ran_unasked)
+            self._reading.close(history, sent, hint=hint)
         return error
 
     def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:
@@ -336,19 +324,19 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     def _tool_started(
         self,
         run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
         call: dict[str, Any],
-        interrupts: dict[str, Any] | None,
         retried: bool,
     ) -> Exception | None:
-        run = self._runs.get(run_id)
-        if run is None:
-            return None
+        run = self._runs.start(run_id, parent_run_id, metadata)
+        run.is_tool = True
+        run.call_id = call["id"]
         task = self._task(run)
         asks = self._asks(task)
         kept, batch = self._reading.tool_starts(run, task, call, asks=asks, retried=retried)
         session = self._reading.conversations.session(run.session)
-        if interrupts and task is not None and batch.question is None:
-            self._verdict_module().take_up(batch, interrupts, task)
+        self._take_up(batch, task)
         self._tell_once(batch)
         harmless = batch.decision.action < Action.ASK and (
             batch.answer is None or batch.answer is RUN
@@ -388,15 +376,22 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def _verdict(self) -> Verdicts:
         if self._verdicts is None:
-            self._verdicts = self._verdict_module().Verdicts(
-                self.on_detected, self.messages_key, self._telemetry.count
+            from langchain_loopguard.callbacks.verdicts import Verdicts
+
+            self._verdicts = Verdicts(
+                self.on_detected,
+                self.messages_key,
+                self._telemetry.count,
+                agent_inbox=self.agent_inbox,
             )
         return self._verdicts
 
-    def _verdict_module(self) -> ModuleType:
-        from langchain_loopguard.callbacks import verdicts
-
-        return verdicts
+    def _take_up(self, batch: Batch, task: Task | None) -> None:
+        """See whether another process has asked about a batch, or has its answer."""
+        if batch.answer is None and task is not None and self.on_detected == "interrupt":
+            asked = task.asked()
+            if asked:
+                self._verdict().take_up(batch, asked, task)
 
     def _tell_once(self, batch: Batch) -> None:
         if batch.told:

@@ -8,12 +8,14 @@ what happens when one is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command, Interrupt, interrupt
+
+from langchain_loopguard.callbacks.runs import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +26,38 @@ _SCRATCHPAD = "__pregel_scratchpad"
 _READ = "__pregel_read"
 _CHECKPOINTER = "__pregel_checkpointer"
 _INTERRUPT = "__interrupt__"
+_RESUME = "__resume__"
+_OF_UNDONE = frozenset({_INTERRUPT, _RESUME, "__error__", "__error_source_node__"})
+"""What is saved of a task that is to be started again."""
+_WRITES = "pending_writes"
+
+
+class PersonAskedError(GraphInterrupt):
+    """LangGraph's signal that a person is asked, with a `repr` that does not show the question.
+
+    LangChain logs the `repr` of each exception that leaves a handler, and the question holds the
+    arguments of the calls.
+    """
+
+    def __repr__(self) -> str:
+        """Say how many questions there are."""
+        return f"{type(self).__name__}(<{len(self.args[0])} interrupts>)"
+
+    __str__ = __repr__
+
+
+class Asked(NamedTuple):
+    """A question of one of the tasks of a step, as it was saved.
+
+    Attributes:
+        id: The interrupt's id.
+        payload: What was asked.
+        answers: What the task was resumed with so far; the first answers its first question.
+    """
+
+    id: str
+    payload: Any
+    answers: Sequence[Any]
 
 
 class Task:
@@ -77,7 +111,7 @@ class Task:
         try:
             return interrupt(payload)
         except GraphInterrupt as unanswered:
-            return unanswered
+            return PersonAskedError(unanswered.args[0])
 
     def unanswered(self, outcome: Any) -> tuple[Interrupt[Any], ...] | None:
         """Give the interrupts of what `ask` gave, `None` if that was an answer."""
@@ -93,29 +127,32 @@ class Task:
         Args:
             interrupts: The interrupts to repeat.
         """
-        return GraphInterrupt(interrupts)
+        return PersonAskedError(interrupts)
 
-    def open_interrupts(self) -> dict[str, Any] | None:
-        """Give the thread's open interrupts, payloads by id, as the checkpointer has them.
+    @property
+    def resumed_with(self) -> Any:
+        """What the thread was resumed with in this step, by this process or one before it.
+
+        `MISSING` without such a value: also when the answer came by interrupt id.
+        """
+        look = getattr(self._config[_SCRATCHPAD], "get_null_resume", None)
+        value = look(False) if callable(look) else None  # noqa: FBT003 - the host's signature
+        return MISSING if value is None else value
+
+    def asked(self) -> list[Asked]:
+        """Give the questions that tasks of this step have asked, in other processes perhaps.
+
+        LangGraph loads what is saved of a step when a run begins and gives each task a function
+        that looks into it. Nothing else is within reach of a handler: an async saver refuses to
+        be read from the event loop that it serves.
 
         Returns:
-            `None` if they can't be read: an async saver refuses to be read from the event loop
-            that it serves.
+            Empty if LangGraph keeps it elsewhere: then it isn't known that somebody asked.
         """
-        roots = self._config.get("checkpoint_map") or {}
-        where = {"thread_id": self._config.get("thread_id"), "checkpoint_ns": ""}
-        if roots.get(""):
-            where["checkpoint_id"] = roots[""]
         try:
-            saved = self._config[_CHECKPOINTER].get_tuple({"configurable": where})
-            return {
-                item.id: item.value
-                for _, channel, items in (saved.pending_writes or ())
-                if channel == _INTERRUPT
-                for item in items
-            }
-        except Exception:  # noqa: BLE001 - any saver, any error: then it is not known
-            return None
+            return _asked(self._config[_SCRATCHPAD].get_null_resume)
+        except Exception:  # noqa: BLE001 - an internal that has changed may raise anything
+            return []
 
     def last_word(self, key: str, message: BaseMessage) -> Exception | None:
         """Give the exception that ends the node with a message as its output.
@@ -129,6 +166,24 @@ class Task:
         if not self._node or self.messages(key) is None:
             return None
         return ParentCommand(Command(graph=self._node, update={key: [message]}))
+
+
+def _asked(look: Any) -> list[Asked]:
+    names = look.__code__.co_freevars
+    writes = look.__closure__[names.index(_WRITES)].cell_contents
+    answers = {task: _listed(value) for task, channel, value in writes if channel == _RESUME}
+    done = {task for task, channel, _ in writes if channel not in _OF_UNDONE}
+    return [
+        Asked(item.id, item.value, answers.get(task, ()))
+        for task, channel, items in writes
+        # A task that is done and took no answer will not ask again.
+        if channel == _INTERRUPT and (task in answers or task not in done)
+        for item in items
+    ]
+
+
+def _listed(answers: Any) -> Sequence[Any]:
+    return answers if isinstance(answers, list | tuple) else [answers]
 
 
 def current_task(run: Run) -> Task | None:

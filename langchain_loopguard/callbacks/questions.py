@@ -39,6 +39,8 @@ class Question:
         asked_in: The session that asked last; an answer comes in a later one.
         answered_in: The session that got the answer.
         interrupts: The interrupts that are open.
+        payload: What another process has asked, `None` if none did.
+        saved: The answer that a task of another process took, `MISSING` without one.
         attempts: What came of asking in each attempt: the exception to raise in every call of
             that attempt, `None` when it was answered.
     """
@@ -49,6 +51,8 @@ class Question:
     asked_in: UUID | None = None
     answered_in: UUID | None = None
     interrupts: tuple[Any, ...] = ()
+    payload: dict[str, Any] | None = None
+    saved: Any = MISSING
     attempts: dict[UUID, Exception | None] = field(default_factory=dict)
 
     def is_replayed_by(self, run: Run) -> bool:
@@ -78,16 +82,22 @@ class Question:
         first = self.sharers.get(run.ns, run.attempt)
         return not run.rooted and first != run.attempt and run.attempt not in self.attempts
 
-    def answer_to(self, run: Run) -> Any:
+    def answer_to(self, run: Run, resumed_with: Any) -> Any:
         """Pick the answer out of what the run's graph was resumed with.
+
+        Args:
+            run: The run of the call.
+            resumed_with: What the thread was resumed with before this session, `MISSING` without.
 
         Returns:
             `MISSING` if there is none, also when the resume answered an earlier question.
         """
+        if self.saved is not MISSING:
+            return self.saved
         if run.session == self.asked_in:
             return MISSING
         if not is_map(run.resume):
-            return run.resume
+            return resumed_with if run.resume is MISSING else run.resume
         return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from langchain_loopguard.callbacks.conversations import Batch, Conversation, Conversations
+from langchain_loopguard.callbacks.conversations import RUN, Batch, Conversation, Conversations
+from langchain_loopguard.callbacks.marks import Fate, ending_of, fate, replace, restore
 from langchain_loopguard.callbacks.runs import MISSING
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.history import is_approved, without_foreign_answers
+from langchain_loopguard.history import without_foreign_answers
 from langchain_loopguard.messages import (
     MessageReader,
     is_human_turn,
-    is_refusal,
     tool_calls_of,
 )
 
@@ -43,12 +43,16 @@ class History:
     Attributes:
         conversation: The conversation.
         messages: Its messages, from the last batch on.
-        batch: The last batch, if it has its answers although none of its tools was started.
+        batch: The last batch, if it has its answers although none of its tools was started, and
+            nobody has decided about it.
+        ending: The facts of the error in which the run is to end here, because another process
+            was to end it; see `marks.ending_of`.
     """
 
     conversation: Conversation
     messages: Sequence[BaseMessage]
     batch: Batch | None
+    ending: Mapping[str, Any] | None = None
 
 
 class Reading:
@@ -59,6 +63,7 @@ class Reading:
         policy: LoopGuardPolicy,
         runs: RunTree,
         *,
+        on_detected: str,
         scope: str,
         messages_key: str,
         max_conversations: int,
@@ -68,30 +73,17 @@ class Reading:
         self.runs = runs
         self.conversations = Conversations(self._new_reader, max_conversations)
         self._policy = policy
+        self._on_detected = on_detected
         self._scope = scope
         self._messages_key = messages_key
         self._tell = tell
 
-    def knows(self, run: Run, call_id: str | None) -> bool:
-        """Tell whether a call's batch was seen, in this session or before.
-
-        Without a call id: whether anything of the conversation was seen.
-        """
-        kept = [self.conversations.find(key) for key in self._keys(run)]
-        if call_id is None:
-            return any(item is not None for item in kept)
-        if any(item is not None and item.batch_of(call_id) is not None for item in kept):
-            return True
-        call = {"id": call_id}
-        spoken = self.conversations.session(run.session).spoken.values()
-        return any(_id_in(message, call) is not None for heard in spoken for message in heard)
-
-    def refusals_around(self, run: Run) -> dict[str, str] | None:
-        """Give the refusals around a run that were not marked in their tool messages yet."""
-        if not self.conversations.session(run.session).refused:
-            return None
-        kept = self.conversations.find(run.agent_key(self._scope))
-        return kept.refusals if kept is not None else None
+    def marked_around(self, run: Run) -> list[Conversation]:
+        """Give the conversations of a run in which something is to be written into messages."""
+        if not self.conversations.session(run.session).marked:
+            return []
+        found = [self.conversations.find(key) for key in self._keys(run)]
+        return [kept for kept in found if kept is not None and (kept.marks or kept.before)]
 
     # --- Model calls ----------------------------------------------------------------------
 
@@ -127,20 +119,23 @@ class Reading:
         history = self._choose(kept, task, messages)
         if history is None:
             return None
+        if kept.restored_in != run.session:
+            # The state was loaded anew since.
+            kept.restored_in = run.session
+            restore(history)
         rest, is_new = self._read(kept, history, asks=asks)
-        batch = None
-        refused = any(is_refusal(message) for message in rest[1:])
-        if len(rest) > 1 and isinstance(rest[0], AIMessage) and not refused:
-            known = kept.batches.get(_key(rest[0]))
-            if is_new and known is None and self._ran_elsewhere(run, kept, rest[0]):
-                decision = self._count(kept, rest[0]).decision
-                if asks and decision.action >= Action.ASK:
-                    kept.reader.approve(decision)
-            elif is_new:
-                batch = known or self._count(kept, rest[0])
-            elif known is not None and not known.started:
-                batch = known
-        return History(kept, rest, batch)
+        first = rest[0] if len(rest) > 1 else None
+        if not isinstance(first, AIMessage) or not tool_calls_of(first):
+            return History(kept, rest, None)
+        known = kept.batches.get(_key(first))
+        elsewhere = is_new and known is None and self._ran_elsewhere(run, kept, first)
+        if is_new and known is None:
+            known = self._count(kept, first)
+        what = self._settle(kept, rest, known, asks=asks, passed=elsewhere)
+        if known is None or elsewhere or what is not Fate.OPEN:
+            return History(kept, rest, None, ending_of(rest))
+        # Of what was counted before, only a tool that does not exist leaves no trace.
+        return History(kept, rest, known if is_new or not known.started else None)
 
     def close(self, history: History, sent: Sequence[BaseMessage], *, hint: bool) -> None:
         """Take in the answers of the last batch, and tell the model what they revealed.
@@ -155,14 +150,13 @@ class Reading:
                 saved at any moment, and not where it reads the answer to a question instead.
         """
         reader = history.conversation.reader
-        self._told(reader.read(history.messages))
+        self._told(history.conversation, reader.read(history.messages))
         notice = reader.take_notice(history.messages)
         if notice is None or not hint:
             return
         for message in (history.messages[-1], *sent[-1:]):
             if isinstance(message, ToolMessage) and message.tool_call_id == notice.tool_call_id:
-                message.content = notice.content
-                message.additional_kwargs = notice.additional_kwargs
+                replace(message, notice.content, notice.additional_kwargs)
 
     def _choose(
         self, kept: Conversation, task: Task | None, messages: Sequence[BaseMessage]
@@ -199,34 +193,72 @@ class Reading:
         """Read up to the last batch, and count the batches before it.
 
         Returns:
-            The history from the last batch on, and whether that batch is not counted yet.
+            The history from the last batch on, and whether that batch is not counted yet. Its
+            answers are not read: it may have to be decided about first.
         """
         at = kept.reader.place(history)
         if at is None and kept.reader.counted and _went_back(kept.reader, history):
             kept.reader = self._new_reader()
             kept.batches.clear()
         rest = without_foreign_answers(history[at or 0 :])
-        first = 0 if at is None else 1
-        places = [i for i in range(first, len(rest)) if tool_calls_of(rest[i])]
+        places = [place for place, message in enumerate(rest) if tool_calls_of(message)]
         if not places:
-            self._told(kept.reader.read(rest))
+            self._told(kept, kept.reader.read(rest))
             return rest, False
+        counted = at is not None and places[0] == 0
         previous = 0
         for place, following in zip(places, [*places[1:], None], strict=True):
-            revealed = kept.reader.read(rest[previous : place + 1])
-            if len(places) == 1:
-                # Of a history that is read for the first time, somebody has heard already.
-                self._told(revealed)
-            previous = place
-            if following is None:
-                break
-            decision = kept.reader.check(rest[place])
-            if decision.action >= Action.ASK:
-                ran = not any(is_refusal(message) for message in rest[place + 1 : following])
-                if is_approved(rest[place]) or (asks and ran):
-                    # It ran although it was a loop, so a person let it.
-                    kept.reader.approve(decision)
-        return rest[previous:], True
+            decision = None
+            if not counted or place > 0:
+                revealed = kept.reader.read(rest[previous : place + 1])
+                if len(places) == 1 + counted:
+                    # Of a history that is read for the first time, somebody has heard already.
+                    self._told(kept, revealed)
+                previous = place
+                if following is not None:
+                    decision = kept.reader.check(rest[place])
+            if following is not None:
+                batch = rest[place : following + 1]
+                self._settle(kept, batch, kept.batches.get(_key(batch[0])), decision, asks=asks)
+        return rest[previous:], not counted or len(places) > 1
+
+    def _settle(
+        self,
+        kept: Conversation,
+        batch: Sequence[BaseMessage],
+        known: Batch | None,
+        decision: Decision | None = None,
+        *,
+        asks: bool,
+        passed: bool = False,
+    ) -> Fate:
+        """Have the reader know what became of the batch that it has counted last.
+
+        Not where it was decided here, since the reader knows of that.
+
+        Args:
+            kept: The conversation.
+            batch: The batch's AI message and what follows.
+            known: What is remembered of it.
+            decision: What the guard said, where nothing is remembered.
+            asks: As for `model_starts`.
+            passed: Whether it has run in another agent.
+        """
+        what = fate(batch)
+        if known is not None:
+            decision = known.decision if known.answer is None else None
+        if decision is None or decision.action < Action.ASK:
+            return what
+        # A loop that has run where a person is asked about loops was let run.
+        passed = passed or what is Fate.PASSED
+        ends = self._on_detected == "raise" or decision.action is Action.STOP
+        if what is Fate.LET_RUN or (passed and asks):
+            kept.reader.approve(decision)
+            if known is not None:
+                known.answer = RUN
+        elif what is Fate.REFUSED or (what is Fate.LEFT and ends and self._on_detected != "warn"):
+            kept.reader.refuse(decision)
+        return what
 
     # --- Tool calls -----------------------------------------------------------------------
 
@@ -259,7 +291,7 @@ class Reading:
         batch.take(str(run.call_id), output, status=status)
         if batch.message is None:
             results = list(batch.outputs.values())
-            self._told(kept.reader.guard.record_results(batch.decision.record, results))
+            self._told(kept, kept.reader.guard.record_results(batch.decision.record, results))
 
     def _heard(self, run: Run, call: dict[str, Any]) -> tuple[Conversation, Batch] | None:
         session = self.conversations.session(run.session)
@@ -331,11 +363,12 @@ class Reading:
         ):
             # Answers that never came in a message list: those that the tools gave. A reader that
             # is past the batch has its answers, and would count it anew.
-            self._told(kept.reader.read([last.message, *last.outputs.values()]))
+            self._told(kept, kept.reader.read([last.message, *last.outputs.values()]))
         return self._count(kept, message)
 
     def _count(self, kept: Conversation, message: AIMessage) -> Batch:
-        kept.refusals.clear()
+        kept.marks.clear()
+        kept.before = None
         decision = kept.reader.check(message)
         return kept.add(Batch(_key(message), tool_calls_of(message), decision, message))
 
@@ -368,12 +401,17 @@ class Reading:
     def _new_reader(self) -> MessageReader:
         return MessageReader(LoopGuard(self._policy))
 
-    def _told(self, decision: Decision | None) -> None:
-        if decision is not None and decision.findings:
-            self._tell(decision)
+    def _told(self, kept: Conversation, revealed: Decision | None) -> None:
+        """Tell what the answers of a batch have revealed, unless something was told of it."""
+        if revealed is None or not revealed.findings:
+            return
+        last = kept.last
+        told = last is not None and last.told and bool(last.decision.findings)
+        if last is None or not told or last.decision.record is not revealed.record:
+            self._tell(revealed)
 
 
-def _key(message: AIMessage) -> str:
+def _key(message: BaseMessage) -> str:
     return message.id or ",".join(str(call.get("id")) for call in tool_calls_of(message))
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage
 
+from langchain_loopguard.callbacks import marks
 from langchain_loopguard.callbacks.conversations import RUN, Answer, Ending
 from langchain_loopguard.callbacks.questions import Question
 from langchain_loopguard.callbacks.runs import MISSING
@@ -28,15 +29,13 @@ from langchain_loopguard.errors import (
     loop_detected_error,
 )
 from langchain_loopguard.interrupts import interrupt_payload, parse_resume
-from langchain_loopguard.messages import SOURCE, is_refusal
+from langchain_loopguard.messages import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from langchain_core.messages import BaseMessage
-
     from langchain_loopguard.callbacks.conversations import Batch, Conversation, Session
-    from langchain_loopguard.callbacks.host import Task
+    from langchain_loopguard.callbacks.host import Asked, Task
     from langchain_loopguard.callbacks.reading import History
     from langchain_loopguard.callbacks.runs import Run
     from langchain_loopguard.core.decision import Decision
@@ -49,7 +48,6 @@ _NO_TOOL_NODE = "The calls were not run. A call can be refused only where a `Too
 _BY_PERSON = "A person stopped the run."
 _NOT_RUN = "This call was not run: the run was ended because the same step was repeated."
 _NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
-_ENDED = "Stopped. The same step was repeated."
 _NO_EDIT = (
     "A callback handler can't change a call, it can only let it run or refuse it. Refuse it and "
     "say in the text what to call instead, or use `LoopGuardNode`. The question is still open."
@@ -59,10 +57,18 @@ _NO_EDIT = (
 class Verdicts:
     """Carries out what a handler is to do about loops."""
 
-    def __init__(self, on_detected: str, messages_key: str, count: Callable[[Count], None]) -> None:
+    def __init__(
+        self,
+        on_detected: str,
+        messages_key: str,
+        count: Callable[[Count], None],
+        *,
+        agent_inbox: bool,
+    ) -> None:
         """Take the handler's options; `count` is told what is done."""
         self._on_detected = on_detected
         self._messages_key = messages_key
+        self._agent_inbox = agent_inbox
         self._count = count
 
     # --- A tool call, a model call --------------------------------------------------------
@@ -84,14 +90,20 @@ class Verdicts:
         if error is not None or batch.answer is None:
             return error
         text = batch.answer.to(run.call_id)
+        ending = session.ending
         if text is None:
+            loop = batch.question is not None or batch.decision.action >= Action.ASK
+            if loop and self._on_detected == "interrupt":
+                _mark(kept, run.call_id, marks.LET_RUN, session)
             return None
-        reason = session.ending.error if session.ending else _error(batch.decision, _NO_TOOL_NODE)
+        reason = ending.error if ending else _error(batch.decision, _NO_TOOL_NODE)
         if not run.in_graph:
             return reason
-        if run.call_id:
-            kept.refusals[run.call_id] = text
-            session.refused = True
+        if ending is not None:
+            mark = marks.ends(ending.error, ending.last_word)
+        else:
+            mark = marks.REFUSED_ALONE if batch.answer.runs_any(batch) else marks.REFUSED
+        _mark(kept, run.call_id, mark, session)
         return _refused(reason, text, batch.decision.findings)
 
     def on_model(
@@ -110,42 +122,68 @@ class Verdicts:
             return None
         error = self._settle(history.conversation, batch, session, run, task, at_model=True)
         if error is None and session.ending is not None:
-            error = self.end(session.ending, run, task)
+            error = self.end(session.ending, session, run, task)
         if error is None and batch.answer is not None:
-            _add_to_answers((*history.messages, *sent), batch, batch.answer)
+            answers = {call_id: batch.answer.to(call_id) for call_id in batch.call_ids}
+            texts = {call_id: text for call_id, text in answers.items() if text is not None}
+            marks.add_texts((*history.messages, *sent), texts)
+            if self._on_detected != "warn":
+                goes_on = batch.answer.runs_any(batch)
+                history.conversation.before = marks.decided(goes_on=goes_on, texts=texts)
+                session.marked = True
         return error
 
-    def after_refusal(
-        self, history: History, session: Session, run: Run, task: Task | None
-    ) -> Exception | None:
-        """End a run whose calls were refused because it was to end.
+    def end_late(
+        self, facts: Mapping[str, Any], session: Session, run: Run, task: Task | None
+    ) -> Exception:
+        """End a run that another process was to end: it has died, and left the facts."""
+        error = GraphLoopDetectedError(
+            str(facts.get("signature", "")),
+            facts.get("tools") or (),
+            facts.get("count") or 0,
+            facts.get("threshold") or 0,
+            str(facts.get("message", "")),
+        )
+        last_word = facts.get("last_word")
+        session.ending = Ending(error, _NOT_RUN, last_word if isinstance(last_word, str) else None)
+        return self.end(session.ending, session, run, task)
 
-        The process that was to end it has died; that a person stopped it, or that the guard
-        did, is in the history.
-        """
-        if _NOT_RUN not in str(history.messages[-1].content):
-            return None
-        session.ending = Ending(_plain_error(_ENDED), _NOT_RUN, _ENDED)
-        return self.end(session.ending, run, task)
-
-    def end(self, ending: Ending, run: Run, task: Task | None) -> Exception:
+    def end(self, ending: Ending, session: Session, run: Run, task: Task | None) -> Exception:
         """End a run from its model call, where every earlier call has its answer.
 
         Each agent may say the last word once. One whose model is called again all the same, since
         its graph takes no such word for an end, gets the error.
         """
-        if run.tool is not None and run.in_graph:
+        tool = run.tool
+        if tool is not None and run.in_graph:
+            if tool.conversation is not None:
+                mark = marks.ends(ending.error, ending.last_word)
+                _mark(tool.conversation, tool.call_id, mark, session)
             return _refused(ending.error, _NOT_FINISHED, ())
         agent = (run.graph_ns, run.node)
         if ending.last_word is not None and task is not None and agent not in ending.said_in:
             ending.said_in.add(agent)
-            mark = {"lc_source": SOURCE}
-            message = AIMessage(content=ending.last_word, additional_kwargs=mark)
+            kwargs = {"lc_source": SOURCE}
+            message = AIMessage(content=ending.last_word, additional_kwargs=kwargs)
             last_word = task.last_word(self._messages_key, message)
             if last_word is not None:
                 return last_word
         ending.delivered = True
         return ending.error
+
+    def take_up(self, batch: Batch, asked: Sequence[Asked], task: Task) -> None:
+        """Learn from what is saved of this step what other processes have done with the batch."""
+        for one in asked:
+            ours = isinstance(one.payload, dict) and one.payload.get("type") == "loop_detected"
+            if ours and not batch.call_ids.isdisjoint(one.payload.get("tool_call_ids", ())):
+                question = batch.question = batch.question or Question()
+                question.ids.add(one.id)
+                question.payload = one.payload
+                if one.answers:
+                    question.saved = one.answers[0]
+            elif not ours and one.id == task.interrupt_id:
+                # The tool itself has asked, so it was let run; the answer is the tool's.
+                batch.answer = RUN
 
     # --- The batch ------------------------------------------------------------------------
 
@@ -214,7 +252,7 @@ class Verdicts:
         if not question.is_asked_by(run, task.interrupt_id):
             if batch.answer is not None:
                 return None
-            value = question.answer_to(run)
+            value = question.answer_to(run, task.resumed_with)
             if value is MISSING:
                 return task.undone(question.interrupts if run.is_call else ())
             return self._answered(kept, batch, session, run, value)
@@ -222,10 +260,7 @@ class Verdicts:
             earlier = question.attempts[run.attempt]
             interrupts = task.unanswered(earlier)
             return earlier if interrupts is None else task.undone(interrupts)
-        cost = loop_cost(batch.decision, task.messages(self._messages_key) or ())
-        payload = interrupt_payload(batch.decision, batch.calls, cost=cost)
-        payload = _without_edit(payload, batch)
-        outcome = task.ask(payload)
+        outcome = task.ask(self._question(batch, question, task))
         interrupts = task.unanswered(outcome)
         question.tasks.add(task.ns)
         question.ids.add(task.interrupt_id)
@@ -240,6 +275,18 @@ class Verdicts:
             error = outcome
         question.attempts[run.attempt] = error
         return error
+
+    def _question(self, batch: Batch, question: Question, task: Task) -> dict[str, Any]:
+        """Give what a person is asked."""
+        if question.payload is not None and not batch.decision.findings:
+            # What was found is known only to the process that asked: it had seen more, or had
+            # another policy.
+            return question.payload
+        cost = loop_cost(batch.decision, task.messages(self._messages_key) or ())
+        payload = interrupt_payload(
+            batch.decision, batch.calls, cost=cost, agent_inbox=self._agent_inbox
+        )
+        return _without_edit(payload, batch)
 
     def _answered(
         self, kept: Conversation, batch: Batch, session: Session, run: Run, value: Any
@@ -271,31 +318,11 @@ class Verdicts:
         return None
 
 
-def take_up(batch: Batch, interrupts: Mapping[str, Any], task: Task) -> None:
-    """Learn from a thread's open interrupts what another process has done with the batch."""
-    for interrupt_id, payload in interrupts.items():
-        ours = isinstance(payload, dict) and payload.get("type") == "loop_detected"
-        if ours and not batch.call_ids.isdisjoint(payload.get("tool_call_ids", ())):
-            batch.question = batch.question or Question()
-            batch.question.ids.add(interrupt_id)
-        elif not ours and interrupt_id == task.interrupt_id and batch.answer is None:
-            # The tool itself has asked, so it was let run; the answer is the tool's.
-            batch.answer = RUN
-
-
-def mark_refusals(outputs: Any, refusals: dict[str, str]) -> None:
-    """Mark the tool messages that the host made of refusals, for whoever reads them later.
-
-    The host keeps these very objects in its state.
-    """
-    for part in outputs if isinstance(outputs, list | tuple) else [outputs]:
-        if isinstance(part, ToolMessage):
-            if refusals.pop(part.tool_call_id, None) is not None:
-                part.additional_kwargs["lc_source"] = SOURCE
-        elif isinstance(part, dict):
-            for value in part.values():
-                if isinstance(value, list):
-                    mark_refusals(value, refusals)
+def _mark(kept: Conversation, call_id: str | None, mark: marks.Mark, session: Session) -> None:
+    """Have the answer of a call marked when the host has it."""
+    if call_id:
+        kept.marks[call_id] = mark
+        session.marked = True
 
 
 def _refused(error: LoopDetectedError, text: str, findings: Sequence[Any]) -> Exception:
@@ -335,16 +362,3 @@ def _without_edit(payload: dict[str, Any], batch: Batch) -> dict[str, Any]:
     payload.get("config", {})["allow_edit"] = False
     payload["tool_call_ids"] = sorted(batch.call_ids)
     return payload
-
-
-def _add_to_answers(messages: Sequence[BaseMessage], batch: Batch, answer: Answer) -> None:
-    """Add to answers that were given already; the model and the state have these objects."""
-    for message in messages:
-        if not isinstance(message, ToolMessage) or is_refusal(message):
-            continue
-        text = answer.to(message.tool_call_id)
-        if text is not None and message.tool_call_id in batch.call_ids:
-            given = message.content
-            block = {"type": "text", "text": f"\n{text}"}
-            message.content = f"{given}\n\n{text}" if isinstance(given, str) else [*given, block]
-            message.additional_kwargs["lc_source"] = SOURCE

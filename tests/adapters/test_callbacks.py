@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import pytest
@@ -16,6 +17,7 @@ from langchain_loopguard import (
     LoopGuardCallbackHandler,
     LoopGuardPolicy,
 )
+from langchain_loopguard.errors import InvalidResumeError
 from tests.hosts import (
     GRAPHS,
     MODES,
@@ -391,6 +393,60 @@ async def test_warn_tells_and_stops_nothing(host, mode):
     await drive(graph, mode, ask(), config)
     assert ran.total == 12
     assert [decision.action for decision in told] == [Action.ASK, Action.ASK]
+
+
+@every_graph
+@pytest.mark.parametrize("on_detected", ["interrupt", "raise", "refuse", "warn"])
+@pytest.mark.parametrize("policy", [SEED, LoopGuardPolicy()], ids=["seed", "default"])
+@pytest.mark.parametrize(
+    "calls",
+    [[("search", {"q": "a"})], [("search", {"q": "a"}), ("nowhere", {})], [("nowhere", {})]],
+    ids=["tool", "both", "no-tool"],
+)
+def test_a_batch_is_told_of_once(host, on_detected, policy, calls):
+    # By what its calls show, or else by what its answers reveal.
+    told: list = []
+    guard = LoopGuardCallbackHandler(
+        policy, on_detected=on_detected, notify=told.append, fail_open=False
+    )
+    tool = counting_tool(Counter(), answer=lambda number: "same" if number % 3 else "other")
+    model = repeating_model(*calls, times=9)
+    graph = GRAPHS[host](model, [tool], checkpointer=InMemorySaver())
+    value: object = ask()
+    with contextlib.suppress(LoopDetectedError):
+        for answer in ["continue", "Use the archive."] * 4:
+            if "__interrupt__" not in graph.invoke(value, thread("t", guard)):
+                break
+            value = Command(resume=answer)
+    numbers = [decision.record.number for decision in told]
+    assert numbers
+    assert len(numbers) == len(set(numbers))
+
+
+@every_graph
+@pytest.mark.parametrize("agent_inbox", [False, True])
+def test_a_question_carries_the_form_of_agent_inbox_if_that_is_asked_for(host, agent_inbox):
+    guard = handler(agent_inbox=agent_inbox)
+    graph = GRAPHS[host](
+        repeating_model(), [counting_tool(Counter())], checkpointer=InMemorySaver()
+    )
+    question = graph.invoke(ask(), thread("t", guard))["__interrupt__"][0].value
+    assert ("action_request" in question) is agent_inbox
+    if agent_inbox:
+        assert question["config"]["allow_edit"] is False
+
+
+@every_graph
+def test_a_value_that_is_no_answer_is_not_logged(host, caplog):
+    graph = GRAPHS[host](
+        repeating_model(), [counting_tool(Counter())], checkpointer=InMemorySaver()
+    )
+    config = thread("t", handler())
+    graph.invoke(ask(), config)
+    with pytest.raises(InvalidResumeError, match="xq-secret"):
+        graph.invoke(Command(resume={"type": "perhaps", "note": "xq-secret"}), config)
+    assert "InvalidResumeError" in caplog.text
+    assert "xq-secret" not in caplog.text
 
 
 async def test_warn_is_logged_without_anybody_to_notify(caplog):

@@ -332,7 +332,8 @@ async def test_a_fork_counts_its_own_history(host):
 
 
 @every_graph
-async def test_a_replay_of_an_answered_question_asks_again(host):
+@pytest.mark.parametrize("fresh", [False, True])
+async def test_a_replay_of_an_answered_question_asks_again(host, fresh):
     ran = Counter()
     graph = GRAPHS[host](
         listed_model(THREE, THREE, THREE, []), [counting_tool(ran)], checkpointer=InMemorySaver()
@@ -342,6 +343,8 @@ async def test_a_replay_of_an_answered_question_asks_again(host):
     asked = graph.get_state(config).config["configurable"]
     graph.invoke(Command(resume="continue"), config)
     assert ran.total == 9
+    if fresh:
+        config = thread("t", handler())
     result = graph.invoke(None, {**config, "configurable": asked})
     assert len(result["__interrupt__"]) == 1
     assert ran.total == 9

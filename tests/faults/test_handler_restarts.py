@@ -6,12 +6,31 @@ handler; the kills themselves are in `test_kills`.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import pytest
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import BaseMessageChunk, ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
-from tests.hosts import GRAPHS, Counter, ask, counting_tool, listed_model, repeating_model, thread
+from langchain_loopguard.core.rules import RepeatedBatch
+from tests.hosts import (
+    GRAPHS,
+    Counter,
+    agent_as_tool,
+    ask,
+    assert_valid_history,
+    counting_tool,
+    listed_model,
+    repeating_model,
+    thread,
+)
 
 SEED = LoopGuardPolicy.seed()
 SEARCH = ("search", {"q": "a"})
@@ -25,8 +44,13 @@ def fresh(**options) -> dict:
 
 
 def graph_of(host, model, ran=None):
-    tool = counting_tool(Counter() if ran is None else ran)
-    return GRAPHS[host](model, [tool], checkpointer=InMemorySaver())
+    tools = [counting_tool(Counter() if ran is None else ran)]
+    return GRAPHS[host](model, tools, checkpointer=InMemorySaver())
+
+
+def asked_in(result) -> list[list]:
+    """Give what was found, for each question of a result."""
+    return [item.value["findings"] for item in result.get("__interrupt__", ())]
 
 
 def model_node(host) -> str:
@@ -54,7 +78,24 @@ def test_a_stop_holds_when_the_batch_ends_with_a_tool_that_does_not_exist(host):
     graph.invoke(None, fresh())
     assert len(model.requests) == asked
     assert ran.total == 2
-    assert graph.get_state(fresh()).values["messages"][-1].content.startswith("Stopped.")
+    last = graph.get_state(fresh()).values["messages"][-1].content
+    assert last.startswith("Stopped. The agent called search, nowhere 3 times")
+
+
+def test_a_stop_in_a_sub_agent_holds_when_the_process_dies_before_the_outer_model():
+    ran = Counter()
+    inner = GRAPHS["create_agent"](repeating_model(), [counting_tool(ran)])
+    outer_model = listed_model([("task", {"q": "go"})])
+    outer = GRAPHS["create_agent"](
+        outer_model, [agent_as_tool(inner)], checkpointer=InMemorySaver()
+    )
+    outer.invoke(ask(), fresh())
+    outer.invoke(Command(resume="stop"), fresh(), interrupt_before=["model"])
+    messages = outer.invoke(None, fresh())["messages"]
+    assert_valid_history(messages)
+    assert messages[-1].content.startswith("Stopped. The agent called search 3 times")
+    assert len(outer_model.requests) == 1
+    assert ran.total == 2
 
 
 @every_host
@@ -68,6 +109,24 @@ def test_a_batch_that_a_person_let_run_is_not_asked_about_after_it_ran(host):
     result = graph.invoke(None, fresh())
     assert "__interrupt__" not in result
     assert result["messages"][-1].content == "done"
+
+
+@every_host
+def test_so_it_is_where_tools_answer_with_a_command(host):
+    ran: list[str] = []
+
+    @tool
+    def search(q: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Search."""
+        ran.append(q)
+        return Command(update={"messages": [ToolMessage("nothing", tool_call_id=tool_call_id)]})
+
+    model = repeating_model(SEARCH, SEARCH, times=3)
+    graph = GRAPHS[host](model, [search], checkpointer=InMemorySaver())
+    graph.invoke(ask(), fresh())
+    graph.invoke(Command(resume="continue"), fresh(), interrupt_after=["tools"])
+    assert len(ran) == 6
+    assert "__interrupt__" not in graph.invoke(None, fresh())
 
 
 @every_host
@@ -93,11 +152,12 @@ def test_a_run_that_was_to_end_in_an_error_does_so_in_the_next_process(host):
         graph.invoke(None, fresh(on_detected="raise"), interrupt_before=["tools"])
     # The calls are answered, and the process dies before the model call that ends the run. Where
     # the graph only pauses there, the handler ends it after all.
-    with pytest.raises(LoopDetectedError):
+    with pytest.raises(LoopDetectedError) as first:
         graph.invoke(None, fresh(on_detected="raise"), interrupt_before=[model_node(host)])
     assert len(graph.get_state(fresh()).values["messages"]) == 7
-    with pytest.raises(LoopDetectedError):
+    with pytest.raises(LoopDetectedError) as second:
         graph.invoke(None, fresh(on_detected="raise"))
+    assert (str(second.value), second.value.count) == (str(first.value), 3)
 
 
 @every_host
@@ -111,13 +171,24 @@ def test_a_loop_that_ended_a_turn_in_an_error_does_not_end_the_next_turn(host):
     assert result["messages"][-1].content == "done"
 
 
+APPROVE = {"type": "approve"}
+REJECT = {"type": "reject", "message": "Not this."}
+
+
 @every_host
-def test_a_batch_that_was_let_run_in_part_counts_as_let_run(host):
+@pytest.mark.parametrize(
+    ("second", "mixed"),
+    [
+        pytest.param(("search", {"q": "b"}), [APPROVE, REJECT], id="one-ran"),
+        # The call that was let run leaves no trace of its own.
+        pytest.param(NOWHERE, [REJECT, APPROVE], id="none-ran"),
+    ],
+)
+def test_a_batch_that_was_let_run_in_part_counts_as_let_run(host, second, mixed):
     # Approved in part: counted anew, so the next two repeats run. The same in a new process.
     def play(configs) -> list[int]:
-        graph = graph_of(host, repeating_model(SEARCH, ("search", {"q": "b"})))
+        graph = graph_of(host, repeating_model(SEARCH, second))
         graph.invoke(ask(), configs())
-        mixed = [{"type": "approve"}, {"type": "reject", "message": "Not this."}]
         graph.invoke(
             Command(resume={"decisions": mixed}), configs(), interrupt_before=[model_node(host)]
         )
@@ -137,9 +208,7 @@ def test_a_handler_that_asked_learns_of_the_answer_that_another_one_took(host, a
         graph.invoke(Command(resume=answer), second(), interrupt_after=["tools"])
         # The first one goes on, and knows only what is in the thread.
         asked.append(graph.invoke(None, first()))
-        return [
-            [item.value["findings"] for item in result.get("__interrupt__", ())] for result in asked
-        ]
+        return [asked_in(result) for result in asked]
 
     one, other, alone = fresh(), fresh(), fresh()
     assert play(lambda: one, lambda: other) == play(lambda: alone, lambda: alone)
@@ -156,3 +225,206 @@ def test_a_persons_text_is_added_to_an_answer_that_carries_a_hint_already(host):
     told = str(model.requests[-1][-1].text)
     assert "Use the archive." in told
     assert "'type':" not in told
+
+
+# --- A batch whose tools don't exist -----------------------------------------------------------
+
+
+def streaming_graph(model, tools):
+    """Build a graph whose node puts its message together from chunks by itself."""
+
+    def agent(state: MessagesState) -> dict:
+        whole: BaseMessageChunk | None = None
+        for chunk in model.stream(state["messages"]):
+            whole = chunk if whole is None else whole + chunk
+        return {"messages": [whole]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", agent)
+    builder.add_node("tools", ToolNode(tools))
+    builder.add_edge(START, "agent")
+    builder.add_conditional_edges("agent", tools_condition)
+    builder.add_edge("tools", "agent")
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("host", [*GRAPHS, "streaming"])
+@pytest.mark.parametrize("answers", [["continue"] * 2, ["Use the archive."] * 2, ["continue", "?"]])
+def test_what_was_decided_without_a_tool_is_known_in_the_next_process(host, answers):
+    # It is saved with the model's next message: nothing but the model has run since.
+    def play(configs) -> list[list]:
+        model, tools = repeating_model(NOWHERE), [counting_tool(Counter())]
+        if host == "streaming":
+            graph = streaming_graph(model, tools)
+        else:
+            graph = GRAPHS[host](model, tools, checkpointer=InMemorySaver())
+        results = [graph.invoke(ask(), configs())]
+        results += [graph.invoke(Command(resume=answer), configs()) for answer in answers]
+        return [asked_in(result) for result in results]
+
+    config = fresh()
+    assert play(fresh) == play(lambda: config)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["same-handler", "fresh-handler"])
+def test_a_persons_text_is_not_lost_where_a_host_saves_only_what_is_new(again):
+    # The text was added to an answer that is in the thread already.
+    from deepagents import create_deep_agent
+
+    model = listed_model([NOWHERE], [NOWHERE], [NOWHERE])
+    graph = create_deep_agent(model=model, tools=[], checkpointer=InMemorySaver())
+    config = fresh()
+    assert "__interrupt__" in graph.invoke(ask(), config)
+    graph.invoke(Command(resume="Use the archive."), config)
+    graph.invoke(ask("other"), fresh() if again else config)
+    for request in model.requests[3:]:
+        assert sum("Use the archive." in str(message.text) for message in request) == 1
+
+
+@every_host
+@pytest.mark.parametrize("mode", ["interrupt", "raise", "refuse"])
+@pytest.mark.parametrize("call", [SEARCH, NOWHERE], ids=["tool", "no-tool"])
+def test_a_turn_that_was_left_counts_the_same_in_the_next_process(host, mode, call):
+    # The user writes something new where a person was asked, or after an error.
+    def play(configs) -> list:
+        graph = graph_of(host, repeating_model(call, times=5))
+        seen: list = []
+        for text in ("one", "two"):
+            try:
+                seen += asked_in(graph.invoke(ask(text), configs(on_detected=mode)))
+            except LoopDetectedError as error:
+                seen.append(str(error))
+        return seen
+
+    alone: dict = {}
+
+    def same(**options):
+        return alone or alone.update(fresh(**options)) or alone
+
+    assert play(fresh) == play(same)
+
+
+# --- A process that dies while the calls of a batch run ----------------------------------------
+
+
+class DiesOnce(AgentMiddleware):
+    """Fails at the second call of the third batch, the first time that it is on."""
+
+    on = False
+
+    def _check(self, request) -> None:
+        if self.on and request.tool_call["id"].endswith("_1"):
+            self.on = False
+            raise ConnectionError("the process died")
+
+    def wrap_tool_call(self, request, handler):
+        self._check(request)
+        return handler(request)
+
+    async def awrap_tool_call(self, request, handler):
+        self._check(request)
+        return await handler(request)
+
+
+TWO = (SEARCH, ("search", {"q": "b"}))
+MIXED = {"decisions": [APPROVE, REJECT]}
+every_answer = pytest.mark.parametrize(
+    ("answer", "runs"),
+    [("continue", 2), ("stop", 0), ("Use the archive.", 0), (MIXED, 1)],
+    ids=["continue", "stop", "text", "mixed"],
+)
+every_form = pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by-id"])
+
+
+def check_end(state, ran, answer, runs) -> None:
+    messages = state.values["messages"]
+    assert state.next == ()
+    assert_valid_history(messages)
+    assert ran.total == 4 + runs
+    last = messages[-1].content
+    assert last.startswith("Stopped.") if answer == "stop" else last == "done"
+    refused = [m.content for m in messages if isinstance(m, ToolMessage)][4 + runs :]
+    assert len(refused) == 2 - runs
+    if answer == "Use the archive.":
+        assert set(refused) == {answer}
+
+
+@every_answer
+@every_form
+def test_an_answer_that_one_call_took_holds_for_the_others_in_the_next_process(answer, runs, by_id):
+    ran, dies = Counter(), DiesOnce()
+    graph = GRAPHS["create_agent"](
+        listed_model(TWO, TWO, TWO),
+        [counting_tool(ran)],
+        checkpointer=InMemorySaver(),
+        middleware=[dies],
+    )
+    one_by_one = {"max_concurrency": 1}
+    asked = graph.invoke(ask(), {**fresh(), **one_by_one})["__interrupt__"]
+    dies.on = True
+    resume = {asked[0].id: answer} if by_id else answer
+    with pytest.raises(ConnectionError):
+        graph.invoke(Command(resume=resume), {**fresh(), **one_by_one})
+    assert "__interrupt__" not in graph.invoke(None, {**fresh(), **one_by_one})
+    check_end(graph.get_state(fresh()), ran, answer, runs)
+
+
+@every_answer
+@every_form
+async def test_so_it_does_with_a_saver_that_cannot_be_read_from_a_handler(
+    tmp_path, answer, runs, by_id
+):
+    ran, dies = Counter(), DiesOnce()
+    one_by_one = {"max_concurrency": 1}
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
+        graph = GRAPHS["create_agent"](
+            listed_model(TWO, TWO, TWO),
+            [counting_tool(ran, native_async=True)],
+            checkpointer=saver,
+            middleware=[dies],
+        )
+        asked = (await graph.ainvoke(ask(), {**fresh(), **one_by_one}))["__interrupt__"]
+        dies.on = True
+        resume = {asked[0].id: answer} if by_id else answer
+        with pytest.raises(ConnectionError):
+            await graph.ainvoke(Command(resume=resume), {**fresh(), **one_by_one})
+        result = await graph.ainvoke(None, {**fresh(), **one_by_one})
+        assert "__interrupt__" not in result
+        check_end(await graph.aget_state(fresh()), ran, answer, runs)
+
+
+@every_form
+def test_the_handler_that_asked_learns_what_another_one_did_with_a_part_of_the_batch(by_id):
+    ran, dies = Counter(), DiesOnce()
+    graph = GRAPHS["create_agent"](
+        listed_model(TWO, TWO, TWO),
+        [counting_tool(ran)],
+        checkpointer=InMemorySaver(),
+        middleware=[dies],
+    )
+    first = {**fresh(), "max_concurrency": 1}
+    asked = graph.invoke(ask(), first)["__interrupt__"]
+    dies.on = True
+    resume = {asked[0].id: "stop"} if by_id else "stop"
+    with pytest.raises(ConnectionError):
+        graph.invoke(Command(resume=resume), {**fresh(), "max_concurrency": 1})
+    assert "__interrupt__" not in graph.invoke(None, first)
+    check_end(graph.get_state(first), ran, "stop", 0)
+
+
+@every_host
+def test_a_question_holds_where_the_next_process_would_not_have_asked(host):
+    # It has another policy, so it finds nothing; a person was asked all the same.
+    ran = Counter()
+    graph = graph_of(host, repeating_model(times=4), ran)
+    first = graph.invoke(ask(), fresh())["__interrupt__"][0].value
+    lenient = LoopGuardPolicy(rules=[RepeatedBatch(max_strikes=9)], probation=False)
+
+    def other() -> dict:
+        return thread("t", LoopGuardCallbackHandler(lenient, fail_open=False))
+
+    assert graph.invoke(None, other())["__interrupt__"][0].value == first
+    assert ran.total == 2
+    result = graph.invoke(Command(resume="stop"), other())
+    assert ran.total == 2
+    assert result["messages"][-1].content.startswith("Stopped.")

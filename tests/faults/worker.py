@@ -432,14 +432,10 @@ def _plain(message: BaseMessage, adapter: str) -> dict[str, Any]:
     """Give a message without what may be another in every run."""
     by_guard = message.additional_kwargs.get("lc_source") == SOURCE
     content = message.content
-    if adapter.startswith("handler"):
-        # A callback can only change messages in memory. A hint that the model was given is lost
-        # if the process dies before the host saves again; so are the words, but not the fact,
-        # of why the run was stopped.
-        if isinstance(message, ToolMessage):
-            content = without_notice(message).content
-        elif by_guard:
-            content = str(content).partition(".")[0]
+    if adapter.startswith("handler") and isinstance(message, ToolMessage):
+        # A callback can only change messages in memory: a hint that the model was given is lost
+        # if the process dies before the host saves again.
+        content = without_notice(message).content
     if isinstance(content, str):
         content = _without_time(content)
     return {
