@@ -59,6 +59,8 @@ _DECIMALS = decimal.Context(
 )
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
+_SORTED = orjson.OPT_SORT_KEYS
+
 _Steps: TypeAlias = Generator[tuple[Any, int, int], str, str]
 
 
@@ -67,9 +69,17 @@ def canonical_arguments(arguments: object) -> bytes:
 
     Integers beyond 64 bits become floats. What JSON cannot say is written in a form of its own.
     """
-    if _is_flat(arguments) or _is_ordinary(arguments, ARGUMENT_LEVELS):
+    flat = type(arguments) is dict
+    if type(arguments) is dict:
+        # What `_is_ordinary` tells of nearly all arguments, at a third of the cost.
+        for item in arguments.values():
+            kind = type(item)
+            if kind is not str and kind is not int and kind is not bool and item is not None:
+                flat = False
+                break
+    if flat or _is_ordinary(arguments, ARGUMENT_LEVELS):
         try:
-            return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
+            return orjson.dumps(arguments, option=_SORTED)
         except TypeError:  # A big integer, a key that is no text, a lone surrogate.
             pass
     return _Writer(ARGUMENT_LEVELS).write(arguments)
@@ -79,21 +89,10 @@ def canonical_content(content: object) -> bytes:
     """Write the content of an answer like arguments, but whole: no cut, no rounding."""
     if _is_ordinary(content, _ORJSON_LEVELS):
         try:
-            return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+            return orjson.dumps(content, option=_SORTED)
         except TypeError:  # As above.
             pass
     return _Writer(None).write(content)
-
-
-def _is_flat(value: object) -> bool:
-    """Tell at a third of the cost what `_is_ordinary` tells of nearly all arguments."""
-    if type(value) is not dict:
-        return False
-    for item in value.values():
-        kind = type(item)
-        if kind is not str and kind is not int and kind is not bool and item is not None:
-            return False
-    return True
 
 
 def _is_ordinary(value: object, levels: int) -> bool:

@@ -143,7 +143,7 @@ class LoopGuard:
         if not isinstance(record, Batch) or record.used:
             return allowed(record)
         record.used = True
-        if len(record.ids) == 1 and len(results) == 1:
+        if len(results) == 1 and len(record.ids) == 1:
             outcome = single_outcome(record, match_single(record.ids[0], results[0]))
         else:
             outcome = Outcome(record, match_results(record.ids, results))

@@ -55,26 +55,28 @@ class Ledger:
 
     def note(self, batch: Batch, outcome: Outcome) -> None:
         """Count a batch whose answers were recorded."""
-        counts = self._counts
+        counts, digest, new = self._counts, outcome.digest, self._new
         counts[0] += 1
-        same_batch = batch.digest == self._digest
-        self._run = self._run + 1 if same_batch else 1
-        self._digest = batch.digest
-        last, self._result = self._result, outcome.digest
-        if outcome.digest is None:
+        last, self._result = self._result, digest
+        if batch.digest == self._digest:
+            self._run += 1
+            if self._run > _FREE_REPEATS and None not in (last, digest) and last != digest:
+                counts[3] += 1
+        else:
+            self._run = 1
+            self._digest = batch.digest
+        if digest is None:
             counts[2] += 1
             return
-        if same_batch and self._run > _FREE_REPEATS and last not in (None, outcome.digest):
-            counts[3] += 1
-        result = outcome.digest & _MASK
-        if result in self._new:
+        result = digest & _MASK
+        if result in new:
             counts[1] += 1
             return
         if result in self._old:
             counts[1] += 1
-        self._new.add(result)
-        if len(self._new) > _GENERATION:
-            self._old, self._new = self._new, set()
+        new.add(result)
+        if len(new) > _GENERATION:
+            self._old, self._new = new, set()
 
     def read(self) -> LedgerReading:
         """Give the counts so far."""

@@ -1,11 +1,14 @@
 """How are many hashes kept in little JSON?
 
-As base-85 text of 32-bit numbers: five characters a hash, the same on every machine.
+As base-64 text of 32-bit numbers behind a full stop: sixteen characters for three hashes, the
+same on every machine. Base-85 is 6 % shorter, but Python writes it a hundred times slower, in
+every step of a graph; text without the stop is read as that.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import sys
 from array import array
 from typing import TYPE_CHECKING
@@ -14,12 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_MARK = "."
+"""Not a character of base-85."""
+
+
 def pack(hashes: Iterable[int]) -> str:
     """Write 32-bit hashes as text."""
     packed = array("I", hashes)
+    if not packed:
+        return ""
     if sys.byteorder == "big":
         packed.byteswap()
-    return base64.b85encode(packed.tobytes()).decode()
+    return _MARK + binascii.b2a_base64(packed.tobytes(), newline=False).decode()
 
 
 def unpack(text: str) -> array[int]:
@@ -29,7 +38,10 @@ def unpack(text: str) -> array[int]:
         ValueError, TypeError, AttributeError: If it is something else.
     """
     hashes = array("I")
-    hashes.frombytes(base64.b85decode(text))
+    if text[:1] == _MARK:
+        hashes.frombytes(binascii.a2b_base64(text[1:], strict_mode=True))
+    else:
+        hashes.frombytes(base64.b85decode(text))
     if sys.byteorder == "big":
         hashes.byteswap()
     return hashes

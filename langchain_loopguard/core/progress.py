@@ -116,6 +116,7 @@ class Progress:
         asking an old question again.
         """
         something = undecided = worked = False
+        several = len(outcome.results) > 1
         for place, answer in enumerate(outcome.results):
             recent, old = self._new, self._old
             if len(recent) > GENERATION:
@@ -129,7 +130,10 @@ class Progress:
                 # An unknown answer is no news, and of a first call no proof of the contrary.
                 undecided = undecided or not seen
                 continue
-            pair = ((key ^ answer.digest) * (key | 1)) & _MASK
+            pair = outcome.digest  # Of a single call the same number, and at hand.
+            if several or pair is None:
+                pair = (key ^ answer.digest) * (key | 1)
+            pair &= _MASK
             known = pair in recent or pair in old
             recent.add(pair)
             traits = batch.traits[place]
@@ -141,11 +145,14 @@ class Progress:
                     undecided = outcome.clock_only = True
             else:
                 new, size = self._read(batch.names[place], answer)
+                error = answer.error
                 short = size <= SHORT_ANSWER
-                if new and not short and not answer.error:
+                if new and not (short or error):
                     new = self._fresh is None or self._more_than_clocks(self._fresh)
-                    short = _echoes(answer, batch.calls[place])
-                if not (traits.read_only or answer.error):
+                    # Of any other call it makes no difference.
+                    if traits.read_only or traits.shell:
+                        short = _echoes(answer, batch.calls[place])
+                if not (traits.read_only or error):
                     something = something or not traits.shell
                     worked = worked or new or short
                     if short or not traits.shell:
@@ -153,7 +160,7 @@ class Progress:
                 if new and not short:
                     something = True
                 # The error of another call is no news, however short.
-                undecided = undecided or (short and (new or not answer.error))
+                undecided = undecided or (short and (new or not error))
         if something:
             outcome.news = _SOMETHING
             outcome.worked = True
@@ -228,10 +235,12 @@ class Progress:
             return new, size
         if len(fresh) <= _MAX_FRESH and len(fresh) < len(set(hashes)):
             self._fresh = fresh
-        return new, self._without_frame(name, answer.digest & _MASK, hashes)
+        frame = self._frames.get(name_hash(name))
+        if frame is None or frame[1]:
+            size = self._without_frame(name_hash(name), answer.digest & _MASK, hashes)
+        return new, size
 
-    def _without_frame(self, name: str, whole: int, hashes: list[int]) -> int:
-        tool = name_hash(name)
+    def _without_frame(self, tool: int, whole: int, hashes: list[int]) -> int:
         frame = self._frames.get(tool)
         if frame is None:
             edge = frozenset(hashes[:_FRAME_EDGE] + hashes[-_FRAME_EDGE:])
@@ -268,7 +277,8 @@ class Progress:
 
 def _echoes(answer: Answer, call: ToolCall) -> bool:
     """Tell whether the answer only says what the call said."""
-    content, arguments = answer.content, call_arguments(call)
+    content = answer.content
+    arguments = call.get("args") if type(call) is dict else call_arguments(call)
     if type(content) is not str or type(arguments) is not dict:
         return False
     content = content.strip()

@@ -18,8 +18,8 @@ def test_hashes_are_read_as_they_were_written(hashes):
 
 
 @given(HASHES)
-def test_a_hash_takes_five_letters_of_json(hashes):
-    assert len(json.dumps(pack(hashes))) == 2 + 5 * len(hashes)
+def test_a_hash_takes_hardly_more_than_five_letters_of_json(hashes):
+    assert len(json.dumps(pack(hashes))) <= 2 + 5.34 * len(hashes) + 4
 
 
 def test_the_text_is_the_same_on_every_machine(monkeypatch):

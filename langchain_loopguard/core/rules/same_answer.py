@@ -73,14 +73,14 @@ class SameAnswer(RuleConfig):
 
 
 class _Count:
+    # No `__init__`, which would take Python four times as long to call as a function.
     __slots__ = ("answer", "clock", "equal", "masked", "since")
 
-    def __init__(self, since: int, equal: int = 0, answer: int | None = None) -> None:
-        self.equal = equal
-        self.clock = equal
-        self.answer = answer
-        self.masked: int | None = None
-        self.since = since
+    equal: int
+    clock: int
+    answer: int | None
+    masked: int | None
+    since: int
 
     def add(self, answer: Answer) -> None:
         digest = _identity(answer)
@@ -134,7 +134,7 @@ class _SameAnswerRule:
         counts = self._counts
         found: Finding | None = None
         for place, key in enumerate(batch.keys):
-            count = counts.pop(key) if key in counts else _Count(batch.number)
+            count = counts.pop(key) if key in counts else _counted(batch.number)
             counts[key] = count
             answer = outcome.results[place]
             if answer is None:
@@ -157,8 +157,10 @@ class _SameAnswerRule:
     def _record_first(self, batch: Batch, outcome: Outcome) -> None:
         # By far the most frequent case, told apart for speed alone.
         answer = outcome.results[0]
-        first = None if answer is None else _identity(answer)
-        count = _Count(batch.number, 1, first)
+        first = None
+        if answer is not None:
+            first = answer.error_digest if answer.error else answer.digest
+        count = _counted(batch.number, 1, first)
         if outcome.worked:
             self._counts = {batch.digest: count}
         else:
@@ -194,7 +196,7 @@ class _SameAnswerRule:
         last = stored.digests(state["last"], _MAX_CALLS)
         counts = {}
         for key, equal, clock, answer, masked, since in stored.entries(state["counts"], _MAX_CALLS):
-            count = counts[stored.digest(key)] = _Count(stored.count(since))
+            count = counts[stored.digest(key)] = _counted(stored.count(since))
             count.equal, count.clock = stored.count(equal), stored.count(clock)
             count.answer = stored.digest_or_none(answer)
             count.masked = stored.digest_or_none(masked)
@@ -234,6 +236,15 @@ class _SameAnswerRule:
                 f"answer, with no progress in between (limit {threshold})."
             ),
         )
+
+
+def _counted(since: int, equal: int = 0, answer: int | None = None) -> _Count:
+    count = _Count()
+    count.equal = count.clock = equal
+    count.answer = answer
+    count.masked = None
+    count.since = since
+    return count
 
 
 def _identity(answer: Answer) -> int:
