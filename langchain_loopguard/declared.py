@@ -22,6 +22,9 @@ _MAX_SAVED = 256
 """Tools whose declarations are saved. An agent has some dozens; tools that are made up on the way
 must not fill the state."""
 
+_LONGEST_NAME = 256
+"""Characters of a saved name."""
+
 
 def declarations(tools: Iterable[Any]) -> dict[str, ToolTraits]:
     """Read what tools declare in their `metadata`, where it says more than their names do."""
@@ -52,7 +55,7 @@ def with_declarations(
 
 def saved_declarations(counts: Any) -> dict[str, ToolTraits]:
     """Read declarations out of saved counts."""
-    return {str(name): _unpacked(str(words).split()) for name, words in _saved(counts).items()}
+    return {name: _unpacked(words.split()) for name, words in _saved(counts).items()}
 
 
 def kept_beside(counts: Any) -> dict[str, Any]:
@@ -63,7 +66,16 @@ def kept_beside(counts: Any) -> dict[str, Any]:
 
 def _saved(counts: Any) -> dict[str, str]:
     saved = counts.get(_KEY) if isinstance(counts, Mapping) else None
-    return dict(saved) if isinstance(saved, Mapping) else {}
+    if type(saved) is not dict or len(saved) > _MAX_SAVED:
+        return {}
+    return {name: words for name, words in saved.items() if _is_saved(name, words)}
+
+
+def _is_saved(name: Any, words: Any) -> bool:
+    """Tell whether these are a name and traits as `with_declarations` writes them."""
+    if type(name) is not str or len(name) > _LONGEST_NAME or type(words) is not str:
+        return False
+    return set(words.split()) <= set(ToolTraits._fields)
 
 
 def _unpacked(words: list[str]) -> ToolTraits:

@@ -76,11 +76,12 @@ def check_ended(messages: Sequence[BaseMessage]) -> None:
     """
     facts = _mark_at_end(messages).get(_ERROR)
     if isinstance(facts, Mapping):
+        tools = facts.get("tools")
         raise GraphLoopDetectedError(
             str(facts.get("signature", "")),
-            facts.get("tools") or (),
-            facts.get("count") or 0,
-            facts.get("threshold") or 0,
+            [str(tool) for tool in tools] if isinstance(tools, list | tuple) else (),
+            _count(facts.get("count")),
+            _count(facts.get("threshold")),
             str(facts.get("message", "")),
         )
 
@@ -90,9 +91,14 @@ def is_wrapping_up(messages: Sequence[BaseMessage]) -> bool:
     return last_word(messages) is not None
 
 
-def last_word(messages: Sequence[BaseMessage]) -> str | None:
-    """Give what is said if the model's last answer is none; `None` if none was asked for."""
-    said = _mark_at_end(messages).get(_SAID)
+def last_word(messages: Sequence[BaseMessage], end: int | None = None) -> str | None:
+    """Give what is said if the model's last answer is none; `None` if none was asked for.
+
+    Args:
+        messages: A history.
+        end: How many of its messages count, all by default.
+    """
+    said = _mark_at_end(messages, end).get(_SAID)
     return said if isinstance(said, str) else None
 
 
@@ -116,8 +122,13 @@ def final_message(text: str) -> AIMessage:
     return AIMessage(content=text, additional_kwargs={"lc_source": SOURCE})
 
 
-def _mark_at_end(messages: Sequence[BaseMessage]) -> Mapping[str, Any]:
-    for message in reversed(messages):
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _mark_at_end(messages: Sequence[BaseMessage], end: int | None = None) -> Mapping[str, Any]:
+    for index in range(len(messages) if end is None else end, 0, -1):
+        message = messages[index - 1]
         if isinstance(message, ToolMessage):
             mark = message.additional_kwargs.get(SOURCE)
             return mark if isinstance(mark, Mapping) else {}

@@ -19,6 +19,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
+from langchain_loopguard.at_hand import AtHand
 from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
@@ -38,12 +39,18 @@ from langchain_loopguard.history import (
     is_approved,
     own_calls,
     response_message,
+    without_approval,
     without_calls,
     without_foreign_answers,
 )
 from langchain_loopguard.interrupts import interrupt_payload, parse_resume, resume_schema
 from langchain_loopguard.messages import (
+    SKIPPED,
+    STOPPED,
     MessageReader,
+    is_refusal,
+    makes_calls,
+    plain_call,
     refusal_messages,
     tool_calls_of,
     with_notice,
@@ -68,8 +75,6 @@ logger = logging.getLogger("langchain_loopguard")
 _CHECKPOINTER = "__pregel_checkpointer"
 _TYPED_RESUME = "response_schema" in inspect.signature(interrupt).parameters
 
-_STOPPED = "This call was not run: the run was ended because the same step was repeated."
-_SKIPPED = "This call got no answer."
 _WRAP_UP = (
     "No more tools can be used now. Answer the user with what you have found so far, and say "
     "what is missing."
@@ -114,7 +119,7 @@ class Turn:
     @property
     def said_before(self) -> str | None:
         """The last word to use if this batch comes where the model was to use no tools."""
-        return last_word(self.messages[: self.batch.index])
+        return last_word(self.messages, self.batch.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +147,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A turn with the verdict on it."""
+    """A turn with the verdict on it.
+
+    Attributes:
+        turn: The turn.
+        reader: What has read it.
+        decision: The verdict.
+        soon: Whether the gate is asked once more as soon as the batch has run, before anybody
+            can shorten the messages.
+    """
 
     turn: Turn
     reader: MessageReader
     decision: Decision
+    soon: bool
 
 
 class Gate:
@@ -181,13 +195,18 @@ class Gate:
         self._fail_open = fail_open
         self._answers_unreadable = answers_unreadable
         self._declared = declarations(tools)
+        self._at_hand = AtHand()
         self.telemetry = Telemetry(adapter, logger)
         self._logged = False
 
     # --- What an adapter asks -------------------------------------------------------------
 
-    def step(self, turn: Turn) -> Step | None:
+    def step(self, turn: Turn, *, behind_tools: bool) -> Step | None:
         """Decide where the host doesn't say whether the batch has run.
+
+        Args:
+            turn: Where the run stands.
+            behind_tools: Whether the gate is asked at once when the tools have run too.
 
         Returns:
             How the run goes on; `None` when the guard failed and the host goes on as without one.
@@ -196,32 +215,33 @@ class Gate:
         if said is not None:
             return _wrapped_up(turn, said)
         try:
-            reader = self._reader(turn.known)
+            reader = self._reader(turn)
             if _tools_ran(turn, reader):
                 return self._take_in(turn, reader)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
             self.fault(error)
             return None
-        return self._decide(turn, reader)
+        # Of several calls it can't be told from the answers alone whether they have run.
+        return self._decide(turn, reader, soon=behind_tools and len(turn.calls) == 1)
 
     def before_tools(self, turn: Turn) -> Step | None:
         """Decide about a batch that no tool has run; returns as `step`."""
         said = turn.said_before
         if said is not None:
             return _wrapped_up(turn, said)
-        if not tool_calls_of(turn.own):
+        if not makes_calls(turn.own):
             return Step("tools")
         try:
-            reader = self._reader(turn.known)
+            reader = self._reader(turn)
         except Exception as error:  # noqa: BLE001 - as in `step`
             self.fault(error)
             return None
-        return self._decide(turn, reader)
+        return self._decide(turn, reader, soon=True)
 
     def after_tools(self, turn: Turn) -> Step | None:
         """Take in what a batch got back; returns as `step`."""
         try:
-            return self._take_in(turn, self._reader(turn.known))
+            return self._take_in(turn, self._reader(turn))
         except Exception as error:  # noqa: BLE001 - as in `step`
             self.fault(error)
             return None
@@ -254,9 +274,9 @@ class Gate:
 
     # --- The verdict and what it leads to -------------------------------------------------
 
-    def _decide(self, turn: Turn, reader: MessageReader) -> Step | None:
+    def _decide(self, turn: Turn, reader: MessageReader, *, soon: bool) -> Step | None:
         try:
-            found = _Found(turn, reader, _verdict(turn, reader))
+            found = _Found(turn, reader, _verdict(turn, reader), soon)
             asked = turn.calls or tool_calls_of(turn.own)
             asks = found.decision.action is Action.ASK and self._on_detected == "interrupt"
             question = (
@@ -365,20 +385,31 @@ class Gate:
             self.telemetry.count("approved")
         turn, reader, edits = found.turn, found.reader, edits or {}
         message = edited_message(turn.batch.message, edits) if edits else turn.batch.message
+        refused = bool(answers)
         asked = {call.get("id") for call in turn.calls} if run is None else run
-        wanted = asked & {call.get("id") for call in message.tool_calls}
+        wanted = asked & {plain_call(call).get("id") for call in message.tool_calls}
         if self._answers_unreadable:
             unreadable = [c for c in turn.batch.unreadable if c.get("id") in asked - wanted]
             answers = [*answers, *invalid_call_messages(unreadable)]
 
+        told = approved or answers or found.decision.findings or turn.batch.answered
+        if found.soon and not told and turn.known is not None:
+            # Nothing that has to be saved: when the answers are read, the calls are too.
+            self._at_hand.keep(turn.known, reader, turn.batch.message)
+            return Step("tools", run=frozenset(wanted), message=message)
+
         def settle() -> None:
             if approved:
                 reader.approve(found.decision)
+            if refused:
+                reader.leave()
             if edits and not answers:
                 # What runs is another batch than the one that was counted.
                 reader.guard.check(tool_calls_of(message))
 
         counts = self._counts(turn, reader, settle)
+        if not approved and turn.known is None and is_approved(message):
+            message = without_approval(message)
         if approved and turn.known is None:
             # Where no counts are saved the messages are all that the next reading has.
             message = approved_message(message)
@@ -414,7 +445,7 @@ class Gate:
         text = f"Stopped. {found.decision.to_person}"
         if reason:
             text += f" Reason: {reason}"
-        answers = refusal_messages(found.turn.calls, _STOPPED)
+        answers = refusal_messages(found.turn.calls, STOPPED)
         return Step("end", self._refused(found), (*answers, final_message(text)))
 
     def _raise(self, found: _Found) -> Step:
@@ -424,7 +455,7 @@ class Gate:
             raise error
         # The thread outlives this run. Raised now, the error would leave calls without answers
         # in it.
-        answers = marked(refusal_messages(found.turn.calls, _STOPPED), ends_in_error(error))
+        answers = marked(refusal_messages(found.turn.calls, STOPPED), ends_in_error(error))
         return Step("error", self._refused(found), answers)
 
     def _take_in(self, turn: Turn, reader: MessageReader) -> Step:
@@ -432,10 +463,10 @@ class Gate:
         if turn.known is None:
             _verdict(turn, reader)
         unread = invalid_call_messages(batch.unreadable)
-        skipped = refusal_messages(batch.waiting, _SKIPPED)
+        skipped = refusal_messages(batch.waiting, SKIPPED)
         told = None
-        if tool_calls_of(turn.own) or reader.place(turn.messages) != batch.index:
-            answered = turn.messages if skipped else [*turn.messages, *unread]
+        if makes_calls(turn.own) or reader.place(turn.messages) != batch.index:
+            answered = [*turn.messages, *unread] if unread and not skipped else turn.messages
             revealed = reader.read(_unread(reader, answered))
             if revealed is not None and revealed.findings:
                 self.telemetry.count("warned")
@@ -466,9 +497,16 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - a person's answer is carried out all the same
             self.fault(error)
             return None
-        return None if counts == turn.known else counts
+        same = counts == turn.known
+        self._at_hand.keep(turn.known if same else counts, reader)
+        return None if same else counts
 
-    def _reader(self, known: Any) -> MessageReader:
+    def _reader(self, turn: Turn) -> MessageReader:
+        known = turn.known
+        if known is not None:
+            at_hand = self._at_hand.take(known, turn.batch.message)
+            if at_hand is not None:
+                return at_hand
         reader = self._fresh() if known is None else self._restored(known)
         for name, traits in {**self._declared, **saved_declarations(known)}.items():
             reader.guard.declare(name, {"loop_guard": traits._asdict()})
@@ -508,7 +546,7 @@ def _wrapped_up(turn: Turn, said: str) -> Step:
     message = turn.batch.message
     if message.id and message.text.strip() and not turn.batch.answered:
         return Step("end", messages=(without_calls(message),))
-    return Step("end", messages=(*refusal_messages(turn.calls, _STOPPED), final_message(said)))
+    return Step("end", messages=(*refusal_messages(turn.calls, STOPPED), final_message(said)))
 
 
 def _refusal(found: _Found) -> str:
@@ -541,15 +579,38 @@ def _tools_ran(turn: Turn, reader: MessageReader) -> bool:
 
 
 def _verdict(turn: Turn, reader: MessageReader) -> Decision:
-    messages = _unread(reader, [*turn.messages[: turn.batch.index], turn.own])
+    messages = _unread_until(turn, reader)
     if turn.known is None:
         # What a person let run is known from the marks in the messages.
         for at, message in enumerate(messages[:-1]):
-            if is_approved(message):
+            if is_approved(message) and message.id and not _is_refused(messages, at):
                 reader.read(messages[: at + 1])
-                reader.approve(reader.check(message))
+                decision = reader.check(message)
+                if decision.action >= Action.ASK:
+                    reader.approve(decision)
     reader.read(messages)
     return reader.check(turn.own)
+
+
+def _is_refused(messages: Sequence[BaseMessage], at: int) -> bool:
+    """Tell whether every answer to a message's calls was the guard's."""
+    answers = []
+    for message in messages[at + 1 :]:
+        if not isinstance(message, ToolMessage):
+            break
+        answers.append(message)
+    return bool(answers) and all(map(is_refusal, answers))
+
+
+def _unread_until(turn: Turn, reader: MessageReader) -> list[BaseMessage]:
+    """As `_unread` for the messages up to the batch's own, if possible without those long read."""
+    start, end = reader.place(turn.messages), turn.batch.index
+    if start is not None:
+        messages = [*turn.messages[start:end], turn.own]
+        at = reader.place(messages)
+        if at is not None:
+            return without_foreign_answers(messages[at:])
+    return _unread(reader, [*turn.messages[:end], turn.own])
 
 
 def _unread(reader: MessageReader, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -581,4 +642,4 @@ def _is_newer(known: Any, own: Mapping[str, Any]) -> bool:
     pairs = [(known.get("v"), own["v"])]
     if isinstance(known.get("guard"), Mapping):
         pairs.append((known["guard"].get("v"), own["guard"]["v"]))
-    return any(isinstance(theirs, int) and theirs > ours for theirs, ours in pairs)
+    return any(type(theirs) is int and theirs > ours for theirs, ours in pairs)

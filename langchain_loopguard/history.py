@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 
-from langchain_loopguard.messages import SOURCE, refusal_messages, tool_calls_of
+from langchain_loopguard.core.calls import call_id, call_name
+from langchain_loopguard.messages import (
+    NOT_RUN,
+    SOURCE,
+    plain_call,
+    refusal_messages,
+    tool_calls_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +40,6 @@ __all__ = [
     "without_calls",
     "without_foreign_answers",
 ]
-
-NOT_RUN = "This call was not run: the conversation went on before it was answered."
-"""What the model is told of a call that an interrupted turn left open."""
 
 _APPROVED = "loop_guard_approved"
 """Metadata key of an AI message whose calls a person let run. Response metadata is never sent to
@@ -86,9 +90,9 @@ def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
     return Batch(
         index=index,
         message=message,
-        waiting=[dict(call) for call in message.tool_calls if call.get("id") not in done],
+        waiting=[plain_call(call) for call in message.tool_calls if _id(call) not in done],
         unreadable=[
-            dict(call) for call in message.invalid_tool_calls if call.get("id") not in done
+            plain_call(call) for call in message.invalid_tool_calls if _id(call) not in done
         ],
         answered=bool(answers),
         tools_ran=any(not answer.additional_kwargs.get("lc_source") for answer in answers),
@@ -125,7 +129,7 @@ def answer_open_calls(messages: Sequence[Any], text: str = NOT_RUN) -> list[AnyM
             done.add(answer.tool_call_id)
             whole.append(answer)
             index += 1
-        whole.extend(refusal_messages([c for c in calls if c.get("id") not in done], text))
+        whole.extend(refusal_messages([c for c in calls if _id(c) not in done], text))
     return whole
 
 
@@ -139,7 +143,7 @@ def invalid_call_messages(calls: Iterable[Mapping[str, Any]]) -> list[ToolMessag
         ToolMessage(
             content="Error: the arguments of this call are not valid JSON. Fix them and try again.",
             tool_call_id=str(call.get("id") or ""),
-            name=call.get("name"),
+            name=call_name(call) or None,
             status="error",
         )
         for call in calls
@@ -151,7 +155,7 @@ def response_message(call: Mapping[str, Any], text: str) -> ToolMessage:
     return ToolMessage(
         content=text,
         tool_call_id=str(call.get("id") or ""),
-        name=call.get("name"),
+        name=call_name(call) or None,
         status="success",
         additional_kwargs={"lc_source": SOURCE},
     )
@@ -162,8 +166,8 @@ def only_calls(message: AIMessage, ids: Iterable[Any]) -> AIMessage:
     wanted = set(ids)
     return _with_calls(
         message,
-        [call for call in message.tool_calls if call.get("id") in wanted],
-        [call for call in message.invalid_tool_calls if call.get("id") in wanted],
+        [call for call in message.tool_calls if _id(call) in wanted],
+        [call for call in message.invalid_tool_calls if _id(call) in wanted],
     )
 
 
@@ -179,7 +183,7 @@ def own_calls(message: AIMessage, answers: Iterable[BaseMessage]) -> AIMessage:
     }
     if not foreign:
         return message
-    return only_calls(message, {call.get("id") for call in tool_calls_of(message)} - foreign)
+    return only_calls(message, {_id(call) for call in tool_calls_of(message)} - foreign)
 
 
 def without_calls(message: AIMessage) -> AIMessage:
@@ -225,23 +229,19 @@ def edited_message(
         edits: For each call id that changes, the name and the arguments to call instead. An
             edited call that could not be parsed becomes a proper one.
     """
-    known = {call.get("id") for call in message.tool_calls}
+    known = {_id(call) for call in message.tool_calls}
     calls = [
-        tool_call(
-            name=edits[call.get("id")][0], args=dict(edits[call.get("id")][1]), id=call.get("id")
-        )
-        if call.get("id") in edits
+        tool_call(name=edits[_id(call)][0], args=dict(edits[_id(call)][1]), id=_id(call))
+        if _id(call) in edits
         else call
         for call in message.tool_calls
     ]
     calls += [
-        tool_call(
-            name=edits[call.get("id")][0], args=dict(edits[call.get("id")][1]), id=call.get("id")
-        )
+        tool_call(name=edits[_id(call)][0], args=dict(edits[_id(call)][1]), id=_id(call))
         for call in message.invalid_tool_calls
-        if call.get("id") in edits and call.get("id") not in known
+        if _id(call) in edits and _id(call) not in known
     ]
-    unread = [call for call in message.invalid_tool_calls if call.get("id") not in edits]
+    unread = [call for call in message.invalid_tool_calls if _id(call) not in edits]
     copy = _with_calls(message, calls, unread)
     # Some providers' adapters keep the calls a second time, raw or in the content.
     raw = {key: value for key, value in copy.additional_kwargs.items() if key != "tool_calls"}
@@ -257,8 +257,18 @@ def approved_message(message: AIMessage) -> AIMessage:
     return message.model_copy(update={"response_metadata": metadata})
 
 
+def without_approval(message: AIMessage) -> AIMessage:
+    """Copy an AI message without that mark: a new one can't have it, whoever wrote it there."""
+    metadata = {k: v for k, v in message.response_metadata.items() if k != _APPROVED}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
 def is_approved(message: BaseMessage) -> bool:
-    """Tell whether a person let the calls of this message run."""
+    """Tell whether a message says that a person let its calls run.
+
+    A model's provider may send any metadata. A gate takes the mark off a message that is new,
+    and believes it only of a batch that it would have asked about.
+    """
     return isinstance(message, AIMessage) and message.response_metadata.get(_APPROVED) is True
 
 
@@ -279,11 +289,17 @@ def without_foreign_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage
             # Ids may start anew in every turn: the answer belongs to the AI message before it.
             asked = kept[at] if at >= 0 else None
             if isinstance(asked, AIMessage):
-                ids = {call.get("id") for call in tool_calls_of(asked)}
+                ids = {_id(call) for call in tool_calls_of(asked)}
                 kept[at] = only_calls(asked, ids - {message.tool_call_id})
             continue
         kept.append(message)
     return kept
+
+
+def _id(call: Any) -> str | None:
+    """Read the id of a call, which a host that checks nothing may have put there of any kind."""
+    found = call.get("id") if type(call) is dict else call_id(call)
+    return found if type(found) is str else None
 
 
 def _foreign(message: BaseMessage) -> bool:

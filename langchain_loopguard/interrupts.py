@@ -10,10 +10,12 @@ understood is refused rather than guessed: a guess would run a tool that nobody 
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from langchain_loopguard.core.calls import call_name
 from langchain_loopguard.cost import cost_in_words
 from langchain_loopguard.errors import InvalidResumeError
 
@@ -60,8 +62,18 @@ NO_REASON = (
 _MAX_SHOWN = 200
 """Characters of a wrong answer that its error quotes: enough to recognise what was sent."""
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MAX_SHOWN
+"""Looks at no more of a value than it shows."""
+
 _MAX_DEPTH = 32
 """Deeper values are cut in the question, and so is one that holds itself."""
+
+_CUT = "..."
+
+_MAX_VALUES = 100_000
+"""So many values are shown. A list that holds another one ten times, and so on, unfolds into more
+than any memory holds; what a model can write in one message has far fewer."""
 
 _MAX_INT = 2**63
 """A checkpoint can't hold integers beyond 64 bits, so the question shows those as text."""
@@ -252,6 +264,15 @@ def parse_resume(value: Any, calls: Sequence[Mapping[str, Any]] | int) -> Resume
             of calls than were asked about. The message names the accepted forms.
     """
     count = calls if isinstance(calls, int) else len(calls)
+    try:
+        return _parsed(value, count)
+    except InvalidResumeError:
+        raise
+    except Exception as error:  # a value's own methods may do anything
+        raise _invalid(value, "a value that can't be read") from error
+
+
+def _parsed(value: Any, count: int) -> Resume:
     if _is_list(value) and len(value) == 1:
         # Agent Inbox answers the whole question with a list of one.
         value = value[0]
@@ -265,7 +286,7 @@ def parse_resume(value: Any, calls: Sequence[Mapping[str, Any]] | int) -> Resume
         return _from_mapping(value, count)
     if _is_list(value):
         return _from_decisions(value, count)
-    raise _invalid(value, f"a value of type {type(value).__name__}")
+    raise _invalid(value, f"a value of type {_kind(value)}")
 
 
 def _from_text(text: str) -> Resume:
@@ -374,35 +395,57 @@ def _text_of(value: Mapping[Any, Any]) -> str:
 
 
 def _name(call: Mapping[str, Any]) -> str:
-    return str(call.get("name") or "unknown tool")
+    return call_name(call) or "unknown tool"
 
 
 def _arguments(call: Mapping[str, Any]) -> dict[str, Any]:
-    args = _json_value(call.get("args"))
+    args = _Shown().value(call.get("args"))
     if isinstance(args, dict):
         return args
     # Screens need an object; arguments that could not be parsed are shown as they came.
     return {} if args is None else {"input": args}
 
 
-def _json_value(value: Any, path: tuple[int, ...] = ()) -> Any:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value) if -_MAX_INT <= value < _MAX_INT else str(value)
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping | list | tuple | set | frozenset):
-        if len(path) >= _MAX_DEPTH or id(value) in path:
-            return "..."
-        return _json_container(value, (*path, id(value)))
-    return _text(str(value))
+class _Shown:
+    """Makes arguments such that any store and any screen takes them.
 
+    Ordinary ones are shown as they are. Nothing that a value's own methods do is an error: a
+    question that fails would let the loop run.
+    """
 
-def _json_container(value: Any, path: tuple[int, ...]) -> Any:
-    if isinstance(value, Mapping):
-        return {_text(str(key)): _json_value(item, path) for key, item in value.items()}
-    return [_json_value(item, path) for item in value]
+    def __init__(self) -> None:
+        self._left = _MAX_VALUES
+
+    def value(self, value: Any, path: tuple[int, ...] = ()) -> Any:
+        try:
+            return self._value(value, path)
+        except Exception:  # noqa: BLE001 - the value is somebody else's, and so are its methods
+            return _kind(value)
+
+    def _value(self, value: Any, path: tuple[int, ...]) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return int(value) if -_MAX_INT <= value < _MAX_INT else hex(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(value)
+        if isinstance(value, Mapping | list | tuple | set | frozenset):
+            if len(path) >= _MAX_DEPTH or id(value) in path or self._left <= 0:
+                return _CUT
+            self._left -= len(value)
+            return self._container(value, (*path, id(value)))
+        return _text(str(value))
+
+    def _container(self, value: Any, path: tuple[int, ...]) -> Any:
+        if isinstance(value, Mapping):
+            return {self._key(key): self.value(item, path) for key, item in value.items()}
+        return [self.value(item, path) for item in value]
+
+    def _key(self, key: Any) -> str:
+        try:
+            return _text(str(key))
+        except Exception:  # noqa: BLE001 - as above
+            return _kind(key)
 
 
 def _text(text: str) -> str:
@@ -410,11 +453,18 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def _kind(value: Any) -> str:
+    try:
+        return str(type(value).__name__)
+    except Exception:  # noqa: BLE001 - a metaclass may do anything
+        return "object"
+
+
 def _invalid(value: Any, what: str) -> InvalidResumeError:
     try:
-        shown = repr(value)
+        shown = _SHORT.repr(value)
     except Exception:  # noqa: BLE001 - the value is somebody else's, and so is its repr
-        shown = type(value).__name__
+        shown = _kind(value)
     if len(shown) > _MAX_SHOWN:
         shown = shown[:_MAX_SHOWN] + "..."
     return InvalidResumeError(

@@ -30,7 +30,7 @@ from langgraph.types import Command
 from langchain_loopguard.endings import check_ended, is_wrapping_up
 from langchain_loopguard.gate import Gate, Turn
 from langchain_loopguard.history import answer_open_calls, last_batch, surplus_answers
-from langchain_loopguard.messages import tool_calls_of
+from langchain_loopguard.messages import makes_calls
 from langchain_loopguard.options import OnDetected, check_choice, check_name, policy_of
 from langchain_loopguard.tracing import TRACE_POLICY
 
@@ -173,7 +173,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 question stays open.
         """
         batch = last_batch(state["messages"])
-        if batch is None or not tool_calls_of(batch.message):
+        if batch is None or not makes_calls(batch.message):
             return None
         if batch.answered and not batch.waiting and state.get("structured_response") is not None:
             return None  # The run ends with it.

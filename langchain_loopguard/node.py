@@ -15,7 +15,14 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.config import get_config
 from langgraph.graph import END, MessagesState
 from langgraph.types import Command, Send
@@ -24,7 +31,7 @@ from pydantic import BaseModel
 from langchain_loopguard.endings import check_ended, last_answer
 from langchain_loopguard.gate import Gate, Turn
 from langchain_loopguard.history import answer_open_calls, last_batch, only_calls
-from langchain_loopguard.messages import tool_calls_of
+from langchain_loopguard.messages import makes_calls, tool_calls_of
 from langchain_loopguard.options import OnDetected, check_choice, check_name, policy_of
 from langchain_loopguard.tracing import node_options
 from langchain_loopguard.wiring import (
@@ -46,6 +53,8 @@ if TYPE_CHECKING:
     from langchain_loopguard.telemetry import Count
 
 __all__ = ["LoopGuardNode", "LoopGuardState", "OnDetected", "add_loop_guard"]
+
+_USUAL: frozenset[type] = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 
 
 class LoopGuardState(MessagesState):
@@ -97,6 +106,9 @@ class LoopGuardNode:
     Raises:
         ValueError: If an option has a value it can't have; the message names both.
     """
+
+    _behind_tools = False
+    """Whether it is known to stand behind the tools too."""
 
     def __init__(
         self,
@@ -169,10 +181,10 @@ class LoopGuardNode:
         batch = last_batch(messages)
         if batch is None:
             return Command(goto=self.agent if _tools_spoke(messages) else self.end)
-        if not tool_calls_of(batch.message):
+        if not makes_calls(batch.message):
             return Command(goto=self.end)
         turn = Turn(messages, batch, read_key(state, self.state_key))
-        step = self._gate.step(turn)
+        step = self._gate.step(turn, behind_tools=self._behind_tools)
         return self._unguarded(state, turn) if step is None else self._go(state, turn, step)
 
     def _go(self, state: Any, turn: Turn, step: Step) -> Command[Any]:
@@ -230,14 +242,23 @@ class LoopGuardNode:
             raise ValueError(  # noqa: TRY004 - the option is wrong, not the state's type
                 f"messages_key: the state holds no list of messages under {self.messages_key!r}"
             )
-        if all(isinstance(message, BaseMessage) for message in messages):
-            return list(messages)
+        # By type, of which there are few, since a history may be long. The usual ones are not
+        # asked what they are: that takes ten times as long.
+        kinds = set(map(type, messages))
+        if kinds <= _USUAL or all(issubclass(kind, BaseMessage) for kind in kinds):
+            return messages if isinstance(messages, list) else list(messages)
         try:
             # A reducer of the user's own may keep messages as they came: mappings, pairs, texts.
             return [*convert_to_messages(messages)]
         except Exception as error:  # noqa: BLE001 - odd messages are no reason to end a run
             self._gate.fault(error)
             return [message for message in messages if isinstance(message, BaseMessage)]
+
+
+class _WiredNode(LoopGuardNode):
+    """A node that `add_loop_guard` has wired."""
+
+    _behind_tools = True
 
 
 def add_loop_guard(
@@ -288,7 +309,7 @@ def add_loop_guard(
         ValueError: If a node, a key or an option is not what it must be, or if the agent or the
             tools have edges of their own. The message names the field and what is allowed.
     """
-    node = LoopGuardNode(
+    node = _WiredNode(
         policy,
         on_detected=on_detected,
         agent=agent,
@@ -318,7 +339,7 @@ def add_loop_guard(
 def _tools_spoke(messages: Sequence[BaseMessage]) -> bool:
     """Tell whether the tools wrote the messages after the last AI message, an image perhaps."""
     last = next((message for message in reversed(messages) if _is_ai(message)), None)
-    return last is not None and bool(tool_calls_of(last))
+    return last is not None and makes_calls(last)
 
 
 def _is_ai(message: BaseMessage) -> bool:

@@ -8,11 +8,13 @@ messages when the conversation goes on.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
+
+from langchain_loopguard.callbacks.runs import session_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,7 +66,6 @@ RUN = Answer()
 """The calls run."""
 
 
-@dataclass(slots=True, eq=False)
 class Batch:
     """The tool calls of one AI message, or one call that no message stands behind.
 
@@ -72,6 +73,7 @@ class Batch:
         key: Names the batch in its conversation.
         calls: The calls.
         decision: What the guard said.
+        message: The AI message, if one stands behind it.
         parent: The run that a call without a message was started by.
         started: Whether a tool of the batch was started: not so for tools that don't exist.
         told: Whether it was counted and what was found about it handed on.
@@ -83,9 +85,12 @@ class Batch:
         call_ids: The ids of the calls.
     """
 
+    # `new_batch` sets the others: a class's own `__init__` takes Python four times as long.
     key: str
     calls: list[dict[str, Any]]
     decision: Decision
+    outputs: dict[str, ToolMessage]
+    call_ids: frozenset[str]
     message: AIMessage | None = None
     parent: UUID | None = None
     started: bool = False
@@ -93,12 +98,7 @@ class Batch:
     ended: bool = False
     answer: Answer | None = None
     question: Question | None = None
-    outputs: dict[str, ToolMessage] = field(default_factory=dict)
     closed: bool = False
-    call_ids: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.call_ids = frozenset(str(call["id"]) for call in self.calls if call.get("id"))
 
     @property
     def complete(self) -> bool:
@@ -117,7 +117,7 @@ class Batch:
 
     def take(self, call_id: str, output: Any, *, status: str = "success") -> None:
         """Note what a tool gave: a tool message, a command or list that holds one, or content."""
-        for item in _flat(output):
+        for item in (output,) if type(output) is ToolMessage else _flat(output):
             if isinstance(item, ToolMessage):
                 self.outputs[str(item.tool_call_id)] = item
         if call_id not in self.outputs:
@@ -125,6 +125,26 @@ class Batch:
             self.outputs[call_id] = ToolMessage(
                 content=content, tool_call_id=call_id, status=status
             )
+
+
+def new_batch(
+    key: str,
+    calls: list[dict[str, Any]],
+    decision: Decision,
+    *,
+    message: AIMessage | None = None,
+    parent: UUID | None = None,
+) -> Batch:
+    """Make a batch that was counted just now; see `Batch`."""
+    batch = Batch()
+    batch.key = key
+    batch.calls = calls
+    batch.decision = decision
+    batch.outputs = {}
+    batch.call_ids = frozenset([str(call["id"]) for call in calls if call.get("id")])
+    batch.message = message
+    batch.parent = parent
+    return batch
 
 
 def _flat(output: Any) -> list[Any]:
@@ -142,6 +162,8 @@ class Conversation:
 
     reader: MessageReader
     batches: dict[str, Batch] = field(default_factory=dict)
+    last: Batch | None = None
+    """The batch that was added last."""
     sessions: set[UUID] = field(default_factory=set)
     session: UUID | None = None
     """The session that was seen last."""
@@ -160,15 +182,16 @@ class Conversation:
         if last is not None and last is not batch:
             last.close()
         self.batches.pop(batch.key, None)
-        self.batches[batch.key] = batch
+        self.batches[batch.key] = self.last = batch
         while len(self.batches) > _MAX_BATCHES:
             del self.batches[next(iter(self.batches))]
         return batch
 
-    @property
-    def last(self) -> Batch | None:
-        """The batch that was added last."""
-        return next(reversed(self.batches.values()), None)
+    def begin_anew(self, reader: MessageReader) -> None:
+        """Go on with a reader that has read nothing yet."""
+        self.reader = reader
+        self.batches.clear()
+        self.last = None
 
     def batch_of(self, call_id: str | None) -> Batch | None:
         """Find the latest batch with a call of this id."""
@@ -216,17 +239,25 @@ class Ending:
 class Session:
     """What is remembered while a session is open."""
 
+    id: UUID
     ending: Ending | None = None
     marked: bool = False
     """Whether anything was decided in it that is to be written into messages."""
     keys: set[Key] = field(default_factory=set)
     """The conversations that it goes on with."""
-    spoken: dict[Key, deque[AIMessage]] = field(default_factory=dict)
+    spoken: dict[Key, list[AIMessage]] = field(default_factory=dict)
     """AI messages with tool calls, the latest last, by conversation."""
 
-    def hear(self, key: Key, message: AIMessage) -> None:
-        """Remember an AI message until its tools start."""
-        self.spoken.setdefault(key, deque(maxlen=_MAX_MESSAGES)).append(message)
+    def hear(self, keys: tuple[Key, Key], message: AIMessage) -> None:
+        """Remember an AI message until its tools start, in the conversations of `Run.keys`."""
+        for key in keys if keys[0] != keys[1] else keys[:1]:
+            heard = self.spoken.get(key)
+            if heard is None:
+                self.spoken[key] = [message]
+            else:
+                heard.append(message)
+                if len(heard) > _MAX_MESSAGES:
+                    del heard[0]
 
 
 class Conversations:
@@ -237,7 +268,8 @@ class Conversations:
         self._new_reader = new_reader
         self._limit = limit
         self._kept: OrderedDict[Key, Conversation] = OrderedDict()
-        self._sessions: OrderedDict[UUID, Session] = OrderedDict()
+        # By number: a UUID takes Python ten times as long to hash.
+        self._sessions: dict[int, Session] = {}
 
     def __len__(self) -> int:
         """Count the conversations."""
@@ -263,20 +295,36 @@ class Conversations:
         if live:
             kept.sessions.add(session)
             self.session(session).keys.add(key)
+        kept.session = session
+        return kept
+
+    def get_again(self, key: Key, session: UUID) -> Conversation | None:
+        """Give a conversation that `get` gave the same session last; for speed alone."""
+        kept = self._kept.get(key)
+        if kept is None or kept.session is not session:
+            return None
+        self._kept.move_to_end(key)
         return kept
 
     def session(self, session_id: UUID) -> Session:
         """Give what is remembered of a session."""
-        found = self._sessions.get(session_id)
+        found = self._sessions.get(session_id.int)
         if found is None:
-            found = self._sessions[session_id] = Session()
+            found = self._sessions[session_id.int] = Session(session_id)
         return found
+
+    def is_marked(self, session_id: UUID) -> bool:
+        """Tell whether anything was decided in a session that is to be written into messages."""
+        found = self._sessions.get(session_id.int)
+        return found is not None and found.marked
 
     def end_session(self, session_id: UUID) -> Session | None:
         """Forget a session, and the conversations that were its own."""
-        ended = self._sessions.pop(session_id, None)
-        own = ("session", str(session_id))
-        for key in ended.keys if ended is not None else ():
+        ended = self._sessions.pop(session_id.int, None)
+        if ended is None:
+            return None
+        own = session_key(session_id)
+        for key in ended.keys:
             kept = self._kept.get(key)
             if kept is not None:
                 kept.sessions.discard(session_id)
@@ -288,9 +336,9 @@ class Conversations:
         """Forget sessions whose end was not and will not be seen, the oldest first."""
         if len(self._sessions) <= _MAX_SESSIONS:
             return
-        stale = [key for key in self._sessions if key not in runs]
-        for key in stale[: len(self._sessions) - _MAX_SESSIONS]:
-            del self._sessions[key]
+        stale = [number for number, one in self._sessions.items() if one.id not in runs]
+        for number in stale[: len(self._sessions) - _MAX_SESSIONS]:
+            del self._sessions[number]
 
     def _make_room(self) -> None:
         if len(self._kept) < self._limit:

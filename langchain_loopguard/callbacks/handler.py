@@ -135,6 +135,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._logged = False
         self._told: list[Decision] = []
         self._telemetry = Telemetry("callback", logger)
+        self._current_task: Callable[[Run], Task | None] | None = None
         self._runs = RunTree()
         self._reading = Reading(
             self.policy,
@@ -174,7 +175,12 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ARG002
     ) -> None:
         """Place the run; a resume brings its answer here."""
-        self._carry_out(self._chain_started, run_id, parent_run_id, metadata, inputs)
+        # Most events are the starts and the ends of chains, so these take a shorter way.
+        with self._lock:
+            try:
+                self._runs.start(run_id, parent_run_id, metadata, inputs)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
+                self._fault(error)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Mark messages that the host is about to save; end a run that no model call has ended.
@@ -182,7 +188,15 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         Raises:
             LoopDetectedError: If the run was to end, and went on to its own end without a model.
         """
-        self._carry_out(self._chain_ended, run_id, outputs)
+        with self._lock:
+            try:
+                run = self._runs.end(run_id)
+                if run is not None and not run.leads and not self._reading.is_marked(run):
+                    return
+            except Exception as error:  # noqa: BLE001 - as above
+                self._fault(error)
+                return
+        self._carry_out(self._chain_ended, run_id, run, outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Forget the run."""
@@ -240,9 +254,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             "args": input_str if inputs is None else inputs,
             "id": kwargs.get("tool_call_id"),
         }
-        # `Runnable.with_retry` tags each attempt after the first.
-        retried = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
-        self._carry_out(self._tool_started, run_id, parent_run_id, metadata, call, retried)
+        self._carry_out(self._tool_started, run_id, parent_run_id, metadata, call, tags)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Note what the tool gave."""
@@ -258,22 +270,12 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     # --- What is done with them, under the lock -------------------------------------------
 
-    def _chain_started(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        metadata: Mapping[str, Any] | None,
-        inputs: Any,
-    ) -> None:
-        self._runs.start(run_id, parent_run_id, metadata, inputs)
-
-    def _chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
-        run = self._runs.get(run_id)
-        if run is not None and run.in_graph:
+    def _chain_ended(self, run_id: UUID, run: Run | None, outputs: Any) -> Exception | None:
+        if run is not None:
             for kept in self._reading.marked_around(run):
                 if marks.write(outputs, kept.marks, kept.before):
                     kept.before = None
-        ending = self._end(run_id)
+        ending = self._end_session(run, run_id)
         if ending is None or ending.delivered or ending.last_word is not None:
             return None
         return ending.error
@@ -316,10 +318,10 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return error
 
     def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:
-        run = self._runs.get(run_id)
+        run = self._runs.end(run_id)
         if run is not None and not run.internal:
             self._reading.model_spoke(run, response)
-        self._end(run_id)
+        self._end_session(run, run_id)
 
     def _tool_started(
         self,
@@ -327,15 +329,15 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None,
         metadata: Mapping[str, Any] | None,
         call: dict[str, Any],
-        retried: bool,
+        tags: list[str] | None,
     ) -> Exception | None:
         run = self._runs.start(run_id, parent_run_id, metadata)
         run.is_tool = True
         run.call_id = call["id"]
         task = self._task(run)
         asks = self._asks(task)
-        kept, batch = self._reading.tool_starts(run, task, call, asks=asks, retried=retried)
         session = self._reading.conversations.session(run.session)
+        kept, batch = self._reading.tool_starts(run, task, call, session, tags, asks=asks)
         self._take_up(batch, task)
         self._tell_once(batch)
         harmless = batch.decision.action < Action.ASK and (
@@ -349,27 +351,34 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return error
 
     def _tool_ended(self, run_id: UUID, output: Any, status: str) -> None:
-        run = self._runs.get(run_id)
+        run = self._runs.end(run_id)
         if run is not None:
             self._reading.tool_ended(run, output, status)
-        self._end(run_id)
+        self._end_session(run, run_id)
 
     def _forget(self, run_id: UUID) -> None:
         self._end(run_id)
 
     # --- Helpers --------------------------------------------------------------------------
 
-    def _end(self, run_id: UUID) -> Ending | None:
-        self._runs.end(run_id)
+    def _end(self, run_id: UUID) -> None:
+        self._end_session(self._runs.end(run_id), run_id)
+
+    def _end_session(self, run: Run | None, run_id: UUID) -> Ending | None:
+        """Forget the session of a run that ended, if one is named after it."""
+        if run is not None and not run.leads:
+            return None
         session = self._reading.conversations.end_session(run_id)
         return session.ending if session is not None else None
 
     def _task(self, run: Run) -> Task | None:
-        if not run.in_graph:
+        if not run.ns:
             return None
-        from langchain_loopguard.callbacks import host
+        if self._current_task is None:
+            from langchain_loopguard.callbacks import host
 
-        return host.current_task(run)
+            self._current_task = host.current_task
+        return self._current_task(run)
 
     def _asks(self, task: Task | None) -> bool:
         return self.on_detected == "interrupt" and task is not None and task.resumable
@@ -408,15 +417,22 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._told.append(decision)
 
     def _carry_out(self, act: Callable[..., Exception | None], *args: Any) -> None:
+        outcome = told = None
         with self._lock:
-            error = self._safely(act, *args)
-            told = None
+            try:
+                outcome = act(*args)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._fault(error)
             if self._told:
-                told, self._told[:] = list(self._told), []
-        for decision in told or ():
-            self._safely(self._notify, decision)
-        if error is not None:
-            raise error
+                told, self._told = self._told, []
+        if told is not None:
+            for decision in told:
+                try:
+                    self._notify(decision)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._fault(error)
+        if outcome is not None:
+            raise outcome
 
     def _notify(self, decision: Decision) -> None:
         unheard = decision.action is Action.WARN or self.on_detected in {"warn", "refuse"}
@@ -424,14 +440,11 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         if self.notify is not None:
             self.notify(decision)
 
-    def _safely(self, act: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return act(*args)
-        except Exception:
-            self._telemetry.count("faults")
-            if not self.fail_open:
-                raise
-            if not self._logged:
-                self._logged = True
-                logger.exception("The loop guard failed; the agent goes on unguarded.")
-            return None
+    def _fault(self, error: Exception) -> None:
+        """Log a fault of the guard once, or raise it."""
+        self._telemetry.count("faults")
+        if not self.fail_open:
+            raise error
+        if not self._logged:
+            self._logged = True
+            logger.error("The loop guard failed; the agent goes on unguarded.", exc_info=error)

@@ -63,12 +63,12 @@ class Asked(NamedTuple):
 class Task:
     """The graph task that the current callback runs in."""
 
-    __slots__ = ("_config", "_node", "ns")
+    __slots__ = ("_config", "_run", "ns")
 
     def __init__(self, run: Run, config: Mapping[str, Any]) -> None:
-        """Keep the task's namespace and node, and the configurable part of its config."""
+        """Keep the run in it, its namespace, and the configurable part of its config."""
         self.ns = run.ns
-        self._node = run.node
+        self._run = run
         self._config = config
 
     @property
@@ -96,7 +96,7 @@ class Task:
             value = read(key, False)  # noqa: FBT003 - the host's signature
         except Exception:  # noqa: BLE001 - an unknown key raises what the channel likes
             return None
-        if not isinstance(value, Sequence) or isinstance(value, str):
+        if type(value) is not list and (not isinstance(value, Sequence) or isinstance(value, str)):
             return None
         # One is looked at: a long history is read at every model call.
         return value if not value or isinstance(value[-1], BaseMessage) else None
@@ -163,14 +163,17 @@ class Task:
         Returns:
             `None` where there are no messages to add to, in the functional API for instance.
         """
-        if not self._node or self.messages(key) is None:
+        node = self._run.node
+        if not node or self.messages(key) is None:
             return None
-        return ParentCommand(Command(graph=self._node, update={key: [message]}))
+        return ParentCommand(Command(graph=node, update={key: [message]}))
 
 
 def _asked(look: Any) -> list[Asked]:
     names = look.__code__.co_freevars
     writes = look.__closure__[names.index(_WRITES)].cell_contents
+    if not writes:
+        return []
     answers = {task: _listed(value) for task, channel, value in writes if channel == _RESUME}
     done = {task for task, channel, _ in writes if channel not in _OF_UNDONE}
     return [

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from langchain_loopguard.history import is_approved
-from langchain_loopguard.messages import SOURCE, is_human_turn, is_refusal
+from langchain_loopguard.messages import SOURCE, is_human_turn, is_refusal, makes_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableMapping, Sequence
@@ -132,6 +132,18 @@ def write(outputs: Any, marks: MutableMapping[str, Mark], before: Mapping[str, A
             message.response_metadata = {**message.response_metadata, _BEFORE: before}
             written = True
     return written
+
+
+def is_plain(batch: Sequence[BaseMessage]) -> bool:
+    """Tell whether a batch has answers, all its tools' own, and nothing follows them.
+
+    If so its fate is `Fate.OPEN` and it says nothing of an end. For speed alone: nearly every
+    model call continues such a batch.
+    """
+    for message in batch[1:]:
+        if type(message) is not ToolMessage or message.additional_kwargs:
+            return False
+    return len(batch) > 1 and makes_calls(batch[0]) and not is_approved(batch[0])
 
 
 def fate(batch: Sequence[BaseMessage]) -> Fate:

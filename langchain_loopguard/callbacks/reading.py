@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from langchain_loopguard.callbacks.conversations import RUN, Batch, Conversation, Conversations
-from langchain_loopguard.callbacks.marks import Fate, ending_of, fate, replace, restore
+from langchain_loopguard.callbacks.conversations import RUN, Conversations, new_batch
+from langchain_loopguard.callbacks.marks import Fate, ending_of, fate, is_plain, replace, restore
 from langchain_loopguard.callbacks.runs import MISSING
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
@@ -21,6 +21,7 @@ from langchain_loopguard.history import without_foreign_answers
 from langchain_loopguard.messages import (
     MessageReader,
     is_human_turn,
+    makes_calls,
     tool_calls_of,
 )
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.outputs import LLMResult
 
+    from langchain_loopguard.callbacks.conversations import Batch, Conversation, Session
     from langchain_loopguard.callbacks.host import Task
     from langchain_loopguard.callbacks.runs import Key, Run, RunTree
     from langchain_loopguard.core.decision import Decision
@@ -78,11 +80,15 @@ class Reading:
         self._messages_key = messages_key
         self._tell = tell
 
+    def is_marked(self, run: Run) -> bool:
+        """Tell whether anything around a run is perhaps to be written into messages."""
+        return run.in_graph and self.conversations.is_marked(run.session)
+
     def marked_around(self, run: Run) -> list[Conversation]:
         """Give the conversations of a run in which something is to be written into messages."""
-        if not self.conversations.session(run.session).marked:
+        if not self.is_marked(run):
             return []
-        found = [self.conversations.find(key) for key in self._keys(run)]
+        found = [self.conversations.find(key) for key in run.keys(self._scope)]
         return [kept for kept in found if kept is not None and (kept.marks or kept.before)]
 
     # --- Model calls ----------------------------------------------------------------------
@@ -94,10 +100,9 @@ class Reading:
         """
         generation = response.generations[0][0] if response.generations[0] else None
         message = getattr(generation, "message", None)
-        if isinstance(message, AIMessage) and tool_calls_of(message):
+        if isinstance(message, AIMessage) and makes_calls(message):
             session = self.conversations.session(run.session)
-            for key in dict.fromkeys(self._keys(run)):
-                session.hear(key, message)
+            session.hear(run.keys(self._scope), message)
 
     def model_starts(
         self, run: Run, task: Task | None, messages: Sequence[BaseMessage], *, asks: bool
@@ -113,19 +118,24 @@ class Reading:
         Returns:
             `None` if the messages are no conversation, a question on the side for instance.
         """
-        task_key, agent_key = self._keys(run)
+        task_key, agent_key = run.keys(self._scope)
         inner = self.conversations.find(task_key) is not None
         kept = self._conversation(task_key if inner else agent_key, run)
-        history = self._choose(kept, task, messages)
+        history, at = self._choose(kept, task, messages)
         if history is None:
             return None
-        if kept.restored_in != run.session:
+        if kept.restored_in is not run.session:
             # The state was loaded anew since.
             kept.restored_in = run.session
             restore(history)
-        rest, is_new = self._read(kept, history, asks=asks)
+        if at is not None and is_plain(history[at:]):
+            # What follows would say the same of nearly every model call, and take longer.
+            known = kept.batches.get(_key(history[at]))
+            if known is not None and known.started:
+                return History(kept, history[at:], None)
+        rest, is_new = self._read(kept, history, at, asks=asks)
         first = rest[0] if len(rest) > 1 else None
-        if not isinstance(first, AIMessage) or not tool_calls_of(first):
+        if not isinstance(first, AIMessage) or not makes_calls(first):
             return History(kept, rest, None)
         known = kept.batches.get(_key(first))
         elsewhere = is_new and known is None and self._ran_elsewhere(run, kept, first)
@@ -150,7 +160,9 @@ class Reading:
                 saved at any moment, and not where it reads the answer to a question instead.
         """
         reader = history.conversation.reader
-        self._told(history.conversation, reader.read(history.messages))
+        revealed = reader.read(history.messages)
+        if revealed is not None and revealed.findings:
+            self._told(history.conversation, revealed)
         notice = reader.take_notice(history.messages)
         if notice is None or not hint:
             return
@@ -160,48 +172,64 @@ class Reading:
 
     def _choose(
         self, kept: Conversation, task: Task | None, messages: Sequence[BaseMessage]
-    ) -> Sequence[BaseMessage] | None:
+    ) -> tuple[Sequence[BaseMessage] | None, int | None]:
         """Choose what to read: the graph's state, or what the model is sent.
 
         The state is whole where the prompt was trimmed, and free of the questions that a node
         asks a model on the side. But a loop inside one node is not in the state.
+
+        Returns:
+            What to read, `None` if nothing is, and the reader's place in it.
         """
         reader = kept.reader
         state = task.messages(self._messages_key) if task is not None else None
-        if state and (
-            not reader.counted or reader.place(state) is not None or reader.place(messages) is None
-        ):
-            return state
-        if any(tool_calls_of(message) for message in messages):
-            return messages
+        sent_at = None
+        if state:
+            at = reader.place(state)
+            if at is not None or not reader.counted:
+                return state, at
+            sent_at = reader.place(messages)
+            if sent_at is None:
+                return state, None
+        if any(map(makes_calls, messages)):
+            return messages, sent_at if state else reader.place(messages)
         # No tool calls: the first prompt of a turn, a text agent's, or a question on the side.
         human = next((m for m in reversed(messages) if is_human_turn(m)), None)
         if human is None:
-            return None
+            return None, None
         if human.id is not None:
-            return None if state else [human]
+            return None if state else [human], None
         # Without an id only its text tells a new turn: a text agent's prompt grows.
         text = str(human.content)
         if reader.counted and not text.startswith(kept.prompt):
             reader.guard.human_message()
         kept.prompt = text
-        return None
+        return None, None
 
     def _read(
-        self, kept: Conversation, history: Sequence[BaseMessage], *, asks: bool
+        self,
+        kept: Conversation,
+        history: Sequence[BaseMessage],
+        at: int | None,
+        *,
+        asks: bool,
     ) -> tuple[Sequence[BaseMessage], bool]:
         """Read up to the last batch, and count the batches before it.
+
+        Args:
+            kept: The conversation.
+            history: Its messages.
+            at: The reader's place in them.
+            asks: As for `model_starts`.
 
         Returns:
             The history from the last batch on, and whether that batch is not counted yet. Its
             answers are not read: it may have to be decided about first.
         """
-        at = kept.reader.place(history)
         if at is None and kept.reader.counted and _went_back(kept.reader, history):
-            kept.reader = self._new_reader()
-            kept.batches.clear()
+            kept.begin_anew(self._new_reader())
         rest = without_foreign_answers(history[at or 0 :])
-        places = [place for place, message in enumerate(rest) if tool_calls_of(message)]
+        places = [place for place, message in enumerate(rest) if makes_calls(message)]
         if not places:
             self._told(kept, kept.reader.read(rest))
             return rest, False
@@ -263,7 +291,14 @@ class Reading:
     # --- Tool calls -----------------------------------------------------------------------
 
     def tool_starts(
-        self, run: Run, task: Task | None, call: dict[str, Any], *, asks: bool, retried: bool
+        self,
+        run: Run,
+        task: Task | None,
+        call: dict[str, Any],
+        session: Session,
+        tags: Sequence[Any] | None,
+        *,
+        asks: bool,
     ) -> tuple[Conversation, Batch]:
         """Find the batch of a call that starts, and have it counted if it wasn't.
 
@@ -271,12 +306,13 @@ class Reading:
             run: The tool's run.
             task: The graph task around it, if any.
             call: The call; its `id` is filled in if the host gave none.
+            session: The run's session.
+            tags: The tool's tags.
             asks: As for `model_starts`.
-            retried: Whether the same call was tried before and failed.
         """
-        found = self._heard(run, call) or self._in_state(run, task, call, asks=asks)
+        found = self._heard(run, session, call) or self._in_state(run, task, call, asks=asks)
         if found is None:
-            found = self._known(run, call) or self._direct(run, call, retried=retried)
+            found = self._known(run, call) or self._direct(run, call, tags)
         kept, batch = found
         batch.started = True
         run.conversation, run.batch = kept, batch
@@ -293,9 +329,10 @@ class Reading:
             results = list(batch.outputs.values())
             self._told(kept, kept.reader.guard.record_results(batch.decision.record, results))
 
-    def _heard(self, run: Run, call: dict[str, Any]) -> tuple[Conversation, Batch] | None:
-        session = self.conversations.session(run.session)
-        for key in self._keys(run):
+    def _heard(
+        self, run: Run, session: Session, call: dict[str, Any]
+    ) -> tuple[Conversation, Batch] | None:
+        for key in run.keys(self._scope):
             for message in reversed(session.spoken.get(key, ())):
                 call_id = _id_in(message, call)
                 if call_id is not None:
@@ -313,13 +350,14 @@ class Reading:
             if is_human_turn(message):
                 break
             if isinstance(message, AIMessage) and _id_in(message, call) is not None:
-                kept = self._conversation(run.agent_key(self._scope), run)
-                self._read(kept, (state or ())[: at + 1], asks=asks)
+                kept = self._conversation(run.keys(self._scope)[1], run)
+                history = (state or ())[: at + 1]
+                self._read(kept, history, kept.reader.place(history), asks=asks)
                 return kept, self._counted(kept, message)
         return None
 
     def _known(self, run: Run, call: Mapping[str, Any]) -> tuple[Conversation, Batch] | None:
-        for key in self._keys(run):
+        for key in run.keys(self._scope):
             kept = self.conversations.find(key)
             batch = kept.batch_of(call["id"]) if kept is not None else None
             if kept is not None and batch is not None:
@@ -327,7 +365,7 @@ class Reading:
         return None
 
     def _direct(
-        self, run: Run, call: dict[str, Any], *, retried: bool
+        self, run: Run, call: dict[str, Any], tags: Sequence[Any] | None
     ) -> tuple[Conversation, Batch]:
         """Take a call that no AI message is known for as a batch of one."""
         key = run.direct_key(self._scope)
@@ -339,13 +377,15 @@ class Reading:
             kept.reader.guard.human_message()
         last = kept.last
         if last is not None and last.parent == run.parent and run.parent is not None:
+            # `Runnable.with_retry` tags each attempt after the first.
+            retried = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
             again = retried or call["id"] in last.call_ids
             if again and {**last.calls[0], "id": None} == {**call, "id": None}:
                 call["id"] = last.calls[0]["id"]
                 return kept, last
         call["id"] = call["id"] or str(run.id)
         decision = kept.reader.guard.check([call])
-        return kept, kept.add(Batch(str(run.id), [dict(call)], decision, parent=run.parent))
+        return kept, kept.add(new_batch(str(run.id), [dict(call)], decision, parent=run.parent))
 
     # --- Counting -------------------------------------------------------------------------
 
@@ -358,6 +398,7 @@ class Reading:
         if (
             last is not None
             and last.message is not None
+            and kept.reader.waits
             and last.complete
             and kept.reader.place([last.message]) is not None
         ):
@@ -369,8 +410,9 @@ class Reading:
     def _count(self, kept: Conversation, message: AIMessage) -> Batch:
         kept.marks.clear()
         kept.before = None
-        decision = kept.reader.check(message)
-        return kept.add(Batch(_key(message), tool_calls_of(message), decision, message))
+        calls = tool_calls_of(message)
+        decision = kept.reader.check(message, calls)
+        return kept.add(new_batch(_key(message), calls, decision, message=message))
 
     def _ran_elsewhere(self, run: Run, kept: Conversation, message: AIMessage) -> bool:
         """Tell whether another agent of this session has run a batch and handed it over.
@@ -388,15 +430,13 @@ class Reading:
         return False
 
     def _conversation(self, key: Key, run: Run) -> Conversation:
+        kept = self.conversations.get_again(key, run.session)
+        if kept is not None:
+            return kept
         live = run.session in self.runs
         if not live:
             self.conversations.trim_sessions(self.runs)
-        kept = self.conversations.get(key, run.session, live=live)
-        kept.session = run.session
-        return kept
-
-    def _keys(self, run: Run) -> tuple[Key, Key]:
-        return run.task_key(self._scope), run.agent_key(self._scope)
+        return self.conversations.get(key, run.session, live=live)
 
     def _new_reader(self) -> MessageReader:
         return MessageReader(LoopGuard(self._policy))
@@ -421,6 +461,12 @@ def _id_in(message: AIMessage, call: Mapping[str, Any]) -> str | None:
     Returns:
         The call's id, `None` if the message makes no such call.
     """
+    wanted = call["id"]
+    if wanted:
+        # As below without copies, for speed alone.
+        for raw in message.tool_calls:
+            if type(raw) is dict and type(raw.get("id")) is str and raw["id"] == wanted:
+                return raw["id"]
     for made in tool_calls_of(message):
         if call["id"]:
             if made.get("id") == call["id"]:

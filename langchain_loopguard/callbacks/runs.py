@@ -12,7 +12,7 @@ graph task; LangGraph starts a task anew at a resume and at a retry.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -21,53 +21,55 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.callbacks.conversations import Batch, Conversation
 
-    Key = tuple[str, ...]
+    Key = tuple[str | int, ...]
 
 MISSING: Final = object()
 """No value; `None` is one."""
 
 _NS_SEPARATOR = "|"
 _HANDLER = "handler"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)
 class Run:
     """One open run.
 
     Attributes:
         id: The run's id.
         parent: The id of the run that started it, if any.
+        told: Its metadata.
         thread: The `thread_id` of its metadata, if any.
         ns: The namespace of the graph task that it runs in, empty outside a graph. It is the
             same again when the task is started anew.
-        node: The name of the graph node that it runs in, if any.
         rooted: Whether the outermost run around it is seen.
         session: Id of the graph's run, or of the outermost run outside a graph.
         attempt: Id of the outermost run of the task.
-        is_call: Whether the task was called by another task, which the functional API does.
         tool: The innermost tool run around it.
         resume: What the graph was resumed with; `MISSING` in a run that is no resume.
-        internal: Whether a framework calls a model for its own ends, to summarise for instance.
+        is_tool: Whether it is a tool's run.
+        leads: Whether the session of any run is named after it.
         call_id: The id of the tool call that a tool run answers.
         batch: The batch that a tool run belongs to, and the conversation of that batch.
     """
 
+    # `RunTree.start` sets what differs from these. A class's own `__init__` would take longer than
+    # all else that is done there, and most agents start four runs a step.
     id: UUID
     parent: UUID | None
-    thread: str | None
+    told: Mapping[str, Any]
     ns: str
-    node: str | None
     rooted: bool
     session: UUID
     attempt: UUID
-    tool: Run | None
+    thread: str | None = None
+    tool: Run | None = None
     resume: Any = MISSING
-    internal: bool = False
-    is_call: bool = False
     is_tool: bool = False
+    leads: bool = False
     call_id: str | None = None
     batch: Batch | None = None
     conversation: Conversation | None = None
+    _keys: tuple[Key, Key] | None = None
 
     @property
     def in_graph(self) -> bool:
@@ -79,56 +81,71 @@ class Run:
         """The namespace of the graph around the task; empty for the outermost one."""
         return self.ns.rpartition(_NS_SEPARATOR)[0]
 
-    def agent_key(self, scope: str) -> Key:
-        """Name the conversation of the agent around this run.
+    @property
+    def node(self) -> str | None:
+        """The name of the graph node that it runs in, if any."""
+        return self.told.get("langgraph_node")
 
-        The model and the tools of one agent are different tasks of one graph, so the last part
-        of the namespace is left out. An agent that runs inside a tool without a graph of its own
-        is told apart by the tool call.
+    @property
+    def internal(self) -> bool:
+        """Whether a framework calls a model for its own ends, to summarise for instance."""
+        return bool(self.told.get("lc_source"))
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the task was called by another task, which the functional API does."""
+        return (self.told.get("langgraph_path") or (False,))[-1] is True
+
+    def keys(self, scope: str) -> tuple[Key, Key]:
+        """Name the conversations that the run may belong to.
+
+        Returns:
+            First that of an agent that lives inside one task, a loop in a node. Then that of the
+            agent around the run: the model and the tools of one agent are different tasks of one
+            graph, so the last part of the namespace is left out. An agent that runs inside a tool
+            without a graph of its own is told apart by the tool call. Outside a graph the two are
+            the same.
         """
-        return (*self._base(scope), self.graph_ns, self._around())
-
-    def task_key(self, scope: str) -> Key:
-        """Name the conversation of an agent that lives inside one task: a loop in a node."""
-        if not self.ns:
-            return self.agent_key(scope)
-        return (*self._base(scope), self.ns + _NS_SEPARATOR, self._around())
+        if self._keys is not None:
+            return self._keys
+        if scope == _HANDLER:
+            base: Key = (_HANDLER,)
+        elif self.thread is not None:
+            base = ("thread", self.thread)
+        else:
+            base = session_key(self.session)
+        tool, around = self.tool, ""
+        if tool is not None and tool.ns == self.ns:
+            around = tool.call_id or str(tool.id)
+        agent_key = (*base, self.graph_ns, around)
+        task_key = (*base, self.ns + _NS_SEPARATOR, around) if self.ns else agent_key
+        self._keys = (task_key, agent_key)
+        return self._keys
 
     def direct_key(self, scope: str) -> Key:
         """Name the conversation of tool calls that no AI message stands behind."""
-        return (*self.agent_key(scope), "direct")
-
-    def _base(self, scope: str) -> Key:
-        if scope == _HANDLER:
-            return (_HANDLER,)
-        if self.thread is not None:
-            return ("thread", self.thread)
-        return ("session", str(self.session))
-
-    def _around(self) -> str:
-        tool = self.tool
-        if tool is None or tool.ns != self.ns:
-            return ""
-        return tool.call_id or str(tool.id)
+        return (*self.keys(scope)[1], "direct")
 
 
-@dataclass(slots=True, eq=False)
 class RunTree:
     """The runs that have started and not ended."""
 
-    _runs: dict[UUID, Run] = field(default_factory=dict)
+    def __init__(self) -> None:
+        """Start with none."""
+        # By number: a UUID takes Python ten times as long to hash.
+        self._runs: dict[int, Run] = {}
 
     def __len__(self) -> int:
         """Count the open runs."""
         return len(self._runs)
 
-    def __contains__(self, run_id: object) -> bool:
+    def __contains__(self, run_id: UUID) -> bool:
         """Tell whether a run is open."""
-        return run_id in self._runs
+        return run_id.int in self._runs
 
     def get(self, run_id: UUID) -> Run | None:
         """Give an open run."""
-        return self._runs.get(run_id)
+        return self._runs.get(run_id.int)
 
     def start(
         self,
@@ -138,48 +155,54 @@ class RunTree:
         inputs: Any = None,
     ) -> Run:
         """Place a run that starts. Its parent may be unknown: the handler was attached below."""
-        metadata = metadata or {}
-        parent = self._runs.get(parent_run_id) if parent_run_id is not None else None
-        ns = str(metadata.get("langgraph_checkpoint_ns") or "")
-        thread = metadata.get("thread_id")
-        if not ns and parent is not None:
-            ns = parent.ns
-        above = parent_run_id or run_id
+        told = metadata or _NOTHING
+        parent = None if parent_run_id is None else self._runs.get(parent_run_id.int)
+        ns = told.get("langgraph_checkpoint_ns") or ""
+        if type(ns) is not str:
+            ns = str(ns)
+        thread = told.get("thread_id")
+        run = Run()
+        run.id = run_id
+        run.parent = parent_run_id
+        run.told = told
+        if thread is not None:
+            run.thread = str(thread)
         if parent is None:
-            session = above
-        elif ns and not parent.ns:
-            # The first run of a task: its parent is the graph.
-            session = parent.id
-        else:
-            session = parent.session
-        if parent is not None and parent.ns == ns:
-            attempt = parent.attempt
-        else:
+            run.ns = ns
+            run.rooted = run.leads = parent_run_id is None
             # Without chain events the tasks of one graph still have different parents.
-            attempt = above if parent is None else run_id
-        resume = _resume_of(inputs)
-        if resume is MISSING and parent is not None:
-            resume = parent.resume
-        run = Run(
-            id=run_id,
-            parent=parent_run_id,
-            thread=str(thread) if thread is not None else (parent.thread if parent else None),
-            ns=ns,
-            node=metadata.get("langgraph_node"),
-            rooted=parent.rooted if parent is not None else parent_run_id is None,
-            session=session,
-            attempt=attempt,
-            tool=_innermost_tool(parent),
-            resume=resume,
-            internal=bool(metadata.get("lc_source")),
-            is_call=(metadata.get("langgraph_path") or (False,))[-1] is True,
-        )
-        self._runs[run_id] = run
+            run.session = run.attempt = parent_run_id or run_id
+        else:
+            run.ns = ns or parent.ns
+            run.rooted = parent.rooted
+            run.resume = parent.resume
+            run.tool = parent if parent.is_tool else parent.tool
+            run.session = parent.session
+            if thread is None:
+                run.thread = parent.thread
+            if run.ns == parent.ns:
+                run.attempt = parent.attempt
+            else:
+                run.attempt = run_id
+                if not parent.ns:
+                    # The first run of a task: its parent is the graph.
+                    run.session = parent.id
+                    parent.leads = True
+        if inputs is not None and type(inputs) is not dict:
+            resume = _resume_of(inputs)
+            if resume is not MISSING:
+                run.resume = resume
+        self._runs[run_id.int] = run
         return run
 
     def end(self, run_id: UUID) -> Run | None:
         """Forget a run that ended; gives it."""
-        return self._runs.pop(run_id, None)
+        return self._runs.pop(run_id.int, None)
+
+
+def session_key(session: UUID) -> Key:
+    """Name what belongs to one session, as the beginning of a key."""
+    return ("session", session.int)
 
 
 def _resume_of(inputs: Any) -> Any:
@@ -189,9 +212,3 @@ def _resume_of(inputs: Any) -> Any:
     if types is None or not isinstance(inputs, types.Command) or inputs.resume is None:
         return MISSING
     return inputs.resume
-
-
-def _innermost_tool(parent: Run | None) -> Run | None:
-    if parent is None:
-        return None
-    return parent if parent.is_tool else parent.tool

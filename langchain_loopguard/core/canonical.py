@@ -61,7 +61,11 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 _SORTED = orjson.OPT_SORT_KEYS
 
-_Steps: TypeAlias = Generator[tuple[Any, int, int], str, str]
+_Text: TypeAlias = "str | list[Any]"
+"""A text, or the texts that it consists of: joined at each level, a value of ten thousand levels
+would be copied ten thousand times."""
+
+_Steps: TypeAlias = Generator[tuple[Any, int, int], _Text, _Text]
 
 
 def canonical_arguments(arguments: object) -> bytes:
@@ -137,7 +141,7 @@ class _Writer:
 
     def write(self, value: object) -> bytes:
         stack = [self._steps(value, 0, 0)]
-        text = ""
+        text: _Text = ""
         while stack:
             try:
                 # A generator that starts takes nothing but None.
@@ -149,7 +153,7 @@ class _Writer:
                 stack.append(self._steps(*child))
                 text = ""
         # Only lone surrogates cannot be encoded; they become `\udxxx`, as JSON writes them.
-        return text.encode("utf-8", "backslashreplace")
+        return _joined(text).encode("utf-8", "backslashreplace")
 
     def _steps(self, value: Any, depth: int, described: int) -> _Steps:
         """Yield each value within this one, be sent its text, and return the whole text."""
@@ -170,33 +174,67 @@ class _Writer:
         self._path[place] = len(self._path)
         if items is None:
             tag, parts = _describe(value)
-            text = tag + (yield parts, depth, described + 1)
+            text: _Text = [tag, (yield parts, depth, described + 1)]
         elif issubclass(type(value), dict):
             text = yield from self._object(items, depth + 1, described)
         else:
-            texts = []
+            texts: list[_Text] = []
             for item in items:
                 texts.append((yield item, depth + 1, described))  # noqa: PERF401
             if issubclass(type(value), (list, tuple)):
-                text = f"[{','.join(texts)}]"
+                text = ["[", *_with_commas(texts), "]"]
             else:
-                text = f"!set[{','.join(sorted(texts))}]"
+                text = f"!set[{','.join(sorted(map(_joined, texts)))}]"
         del self._path[place]
         return text
 
     def _object(self, items: Iterable[tuple[Any, Any]], depth: int, described: int) -> _Steps:
-        entries = []
+        entries: list[tuple[tuple[bool, str], _Text]] = []
+        other_keys = False
         for key, item in items:
             if issubclass(type(key), str):
                 order = (False, str.__str__(key))
                 name = _quoted(order[1])
             else:
-                name = yield key, depth, described
+                name = _joined((yield key, depth, described))
                 order = (True, name)
-            entries.append((order, f"{name}:{(yield item, depth, described)}"))
+                other_keys = True
+            entries.append((order, [name, ":", (yield item, depth, described)]))
         # Text in the order of its code points, which is that of its UTF-8 bytes.
-        entries.sort()
-        return f"{{{','.join(entry for _, entry in entries)}}}"
+        if other_keys:  # Two of them may be written alike, so that their items decide.
+            entries = sorted((order, _joined(entry)) for order, entry in entries)
+        else:
+            entries.sort(key=_order)
+        return ["{", *_with_commas([entry for _, entry in entries]), "}"]
+
+
+def _order(entry: tuple[tuple[bool, str], _Text]) -> tuple[bool, str]:
+    return entry[0]
+
+
+def _with_commas(texts: list[_Text]) -> list[_Text]:
+    if len(texts) < 2:  # noqa: PLR2004 - nothing to part
+        return texts
+    parted: list[_Text] = [","] * (2 * len(texts) - 1)
+    parted[::2] = texts
+    return parted
+
+
+def _joined(text: _Text) -> str:
+    if type(text) is str:
+        return text
+    parts: list[str] = []
+    waiting = [iter(text)]
+    while waiting:
+        for part in waiting[-1]:
+            if type(part) is str:
+                parts.append(part)
+            else:
+                waiting.append(iter(part))
+                break
+        else:
+            waiting.pop()
+    return "".join(parts)
 
 
 def _scalar(value: Any, *, exact: bool) -> str | None:

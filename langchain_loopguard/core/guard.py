@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 STATE_VERSION = 1
 """The version `to_state` writes; a state of another version is not read."""
 
+_LET_GO: list[bytes] = []
+"""Takes the place of the arguments of a batch that was answered."""
+
 _MAX_TOOLS = 1024
 """Tool names whose traits are kept at hand; a model may invent names without end."""
 
@@ -157,6 +160,7 @@ class LoopGuard:
             finding = note(record, outcome)
             if finding is not None:
                 findings = [finding] if findings is None else [*findings, finding]
+        record.canonical = _LET_GO
         if self._probation is not None and self._probation.watched:
             finding = self._probation.record(record, outcome)
             if finding is not None:
@@ -176,7 +180,9 @@ class LoopGuard:
         Returns:
             A record for `record_results`.
         """
-        return self._batch(calls, self._batches)
+        batch = self._batch(calls, self._batches)
+        batch.used = not calls
+        return batch
 
     def prose(self, text: str) -> Decision:
         """Take in what the model said in a turn without tool calls.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.latest import keep_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +50,7 @@ class Probation:
         for key in keys:
             self._flagged.pop(key, None)
             self._flagged[key] = None
-        while len(self._flagged) > _MAX_CALLS:
-            del self._flagged[next(iter(self._flagged))]
+        keep_latest(self._flagged, _MAX_CALLS)
 
     def acquit(self, keys: Iterable[int]) -> None:
         """A person let these calls go on."""

@@ -3,8 +3,11 @@
 Two calls are the same when they have the same name and equal arguments; ids do not matter. A
 signature is a name for a call that is short, the same in every process, and holds no argument
 in the clear: the tool's name, `:` and 16 hexadecimal digits of FNV-1a-64 over the canonical
-arguments. FNV-1a is no protection against somebody who looks for collisions; it is the hash
-that other implementations of this detector use, so signatures can be compared.
+arguments. FNV-1a is no protection against somebody who looks for collisions, which takes less
+than a second; it is the hash that other implementations of this detector use, so signatures can
+be compared. The rules of the default guard compare no signatures, see `core.batch`; the seed's
+detector does, and takes calls made to collide for one run. Since the hash of their answers tells
+them apart, they count as a batch whose answer changes, which is asked about at the ceiling only.
 
 This file must not know how arguments are written or what a repeated call means.
 """

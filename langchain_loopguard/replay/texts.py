@@ -164,7 +164,7 @@ def _long_list(source: str, stream: Any) -> Iterator[Piece | Problem]:
                 yield Items(source, items, 0)
                 items = []
             items.append((number, item))
-    except ijson.JSONError:
+    except (ijson.JSONError, ValueError):  # The latter for text that is not UTF-8.
         problem = Problem(source, f"a list that breaks off or is not JSON after item {number}")
     except UNPACK_ERRORS as error:
         problem = Problem(source, f"cannot be read to its end: {reason_of(error)}")

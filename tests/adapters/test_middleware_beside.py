@@ -139,7 +139,7 @@ class TestHumanInTheLoop:
         assert counter.total == 0
         assert result["messages"][-1].content == "done"
         counts = graph.get_state(thread("t")).values.get("loop_guard")
-        assert counts is None or counts["guard"]["ledger"]["counts"] == [0, 0, 0, 0]
+        assert counts is None or "ledger" not in counts["guard"]
         assert_requests_complete(model)
 
     @pytest.mark.parametrize("then", [APPROVE, REJECT], ids=["approve", "reject"])

@@ -32,6 +32,14 @@ def test_signatures_are_worked_out_once():
     assert batch.signature is batch.signature
 
 
+def test_a_batch_that_was_answered_lets_go_of_its_arguments_and_keeps_its_signature():
+    guard = LoopGuard()
+    record = guard.check([A, B]).record
+    guard.record_results(record, [{"tool_call_id": "a", "content": "x"}])
+    assert list(record.canonical) == []
+    assert record.signature == batch_signature([A, B])
+
+
 def test_the_digest_of_a_batch_does_not_depend_on_the_order_of_its_calls():
     assert batch_of(A, B).digest == batch_of(B, A).digest
 

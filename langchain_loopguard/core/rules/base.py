@@ -7,13 +7,23 @@ refusals and to talk. It must not know other rules, LangChain, or what is done w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
     from langchain_loopguard.core.decision import Finding
+
+
+def _not_blank(parts: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(part.strip() for part in parts):
+        raise ValueError("each must be a part of a tool's name, and a blank is a part of none")
+    return parts
+
+
+NameParts: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
+"""Parts of the names of tools, as a field of a rule's numbers."""
 
 
 class Rule(Protocol):

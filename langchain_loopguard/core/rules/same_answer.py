@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.latest import keep_latest
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ class _SameAnswerRule:
             finding = self._judge(batch, place, count)
             if finding is not None and (found is None or finding.action > found.action):
                 found = finding
-        while len(counts) > _MAX_CALLS:
-            del counts[next(iter(counts))]
+        keep_latest(counts, _MAX_CALLS)
         self._last = batch.keys[:_MAX_CALLS]
         return found
 

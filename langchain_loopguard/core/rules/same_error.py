@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.latest import keep_latest
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
 from langchain_loopguard.core.tools import name_hash
 
@@ -102,8 +103,7 @@ class _SameErrorRule:
                 found = self._finding(Action.ASK, name, (tool, error), self._config.ask)
             elif streak[0] >= self._config.warn and found is None:
                 found = self._finding(Action.WARN, name, (tool, error), self._config.warn)
-        while len(streaks) > _MAX_STREAKS:
-            del streaks[next(iter(streaks))]
+        keep_latest(streaks, _MAX_STREAKS)
         return found
 
     def human_message(self) -> None:

@@ -52,6 +52,24 @@ class Format:
     read: Callable[[Values, Place], Iterator[Conversation]]
     group: Callable[[Any], str | None] | None = None
 
+    def __post_init__(self) -> None:
+        """Make sure that no value breaks the search for its format."""
+        object.__setattr__(self, "matches", _unbroken(self.matches, wrong=False))
+        if self.group is not None:
+            object.__setattr__(self, "group", _unbroken(self.group, wrong=None))
+
+
+def _unbroken(ask: Callable[[Any], Any], *, wrong: Any) -> Callable[[Any], Any]:
+    """Let a question about a value have an answer where the value is malformed."""
+
+    def asked(value: Any) -> Any:
+        try:
+            return ask(value)
+        except Exception:  # noqa: BLE001 - a list where a name belongs, in any key
+            return wrong
+
+    return asked
+
 
 class Events:
     """Puts the events of one conversation together."""

@@ -14,7 +14,7 @@ _READ = 400
 """Characters that are read; a failure opens with its name."""
 
 _FAILED = re.compile(
-    r"""\s*[\[<({"'`*]{0,4}\s*
+    r"""[\[<({"'`*]{0,4}\s{0,8}
     (?: error | errors? \s occurred | failed | failure | fatal | exception | traceback
       | unhandled | invalid | unknown \s (?:tool|command|action) | cannot | could \s not
       | permission \s denied | access \s denied
@@ -29,7 +29,7 @@ _INSIDE = re.compile(
 
 def looks_failed(content: Any) -> bool:
     """Guess from an answer's text whether the call failed; content without text did not."""
-    text = text_of(content)[:_READ]
+    text = text_of(content)[:_READ].lstrip()
     return _FAILED.match(text) is not None or _INSIDE.search(text) is not None
 
 

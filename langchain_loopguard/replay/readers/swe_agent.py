@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORD = re.compile(r"[A-Za-z_][\w.-]*")
-_COMMENT = re.compile(r"\s*#")
 _SHELL_SIGNS = re.compile(r"&&|\|\||[|;<>]")
 _BLOCK_COMMANDS = ("edit", "create", "insert", "str_replace_editor")
 
@@ -84,7 +83,7 @@ def _actions(message: Any) -> list[str]:
 
 def tool_of(action: str) -> str:
     """Name the tool of an action: its first word, `bash` for what only a shell can run."""
-    lines = [line for line in action.strip().splitlines() if not _COMMENT.match(line)]
+    lines = [line for line in action.strip().splitlines() if not line.lstrip().startswith("#")]
     word = _WORD.match(lines[0].strip()) if lines else None
     if word is None:
         return "bash"

@@ -1,0 +1,65 @@
+"""Which tool calls are measured?
+
+Calls and answers of a given size in which no word comes twice, so that no guard, however fuzzy,
+takes one for the repeat of another. This file needs nothing but Python: the peers read it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+SIZES = {
+    "100 B + 200 B": (100, 200),
+    "10 KB + 10 KB": (10_000, 10_000),
+    "100 B + 1 MB": (100, 1_000_000),
+}
+"""Bytes of arguments and bytes of answer."""
+
+HISTORIES = (10, 10_000, 100_000)
+"""Calls before the one that is measured."""
+
+
+class Made(NamedTuple):
+    """A call as LangChain gives it, and its answer."""
+
+    call: dict[str, Any]
+    answer: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The answer as a tool message has it."""
+        return {"tool_call_id": self.call["id"], "content": self.answer, "status": "success"}
+
+
+def text(size: int, number: int) -> str:
+    """Make lines of some fifty characters, `size` in all, with words of their own."""
+    words = max(1, size // 10)
+    lines = [" ".join(f"@w{word:07x}" for word in range(at, at + 5)) for at in range(0, words, 5)]
+    mark = f"{number:x}"
+    return "\n".join(lines).replace("@", mark)[:size].ljust(size, "x")
+
+
+def made(count: int, arguments: int, answer: int, start: int = 0) -> list[Made]:
+    """Make calls, each with its own arguments and its own answer.
+
+    Args:
+        count: How many.
+        arguments: Bytes of each call's arguments as JSON, at least 60.
+        answer: Bytes of each answer.
+        start: The number of the first; equal numbers give equal calls.
+    """
+    return [
+        Made(
+            {
+                "name": "edit_file",
+                "args": {"path": f"src/{n:x}.py", "text": text(arguments - 40, n)},
+                "id": f"call_{n}",
+                "type": "tool_call",
+            },
+            text(answer, n),
+        )
+        for n in range(start, start + count)
+    ]
+
+
+__all__ = ["HISTORIES", "SIZES", "Made", "made", "text"]

@@ -1,0 +1,1 @@
+"""Does anything that a stranger can send make the package raise, grow, stall or believe it?"""
