@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from langchain_loopguard.errors import GraphLoopDetectedError
+from langchain_loopguard.core.errors import facts_of
+from langchain_loopguard.errors import error_of
 from langchain_loopguard.messages import SOURCE, is_human_turn, tool_calls_of
 
 if TYPE_CHECKING:
@@ -37,15 +38,7 @@ _ERROR, _SAID = "error", "wrap_up"
 
 def ends_in_error(error: LoopDetectedError) -> dict[str, Any]:
     """Give the mark for answers after which an error is raised."""
-    return {
-        _ERROR: {
-            "signature": error.signature,
-            "tools": list(error.tools),
-            "count": error.count,
-            "threshold": error.threshold,
-            "message": error.message,
-        }
-    }
+    return {_ERROR: facts_of(error)}
 
 
 def wraps_up(said: str) -> dict[str, Any]:
@@ -76,14 +69,7 @@ def check_ended(messages: Sequence[BaseMessage]) -> None:
     """
     facts = _mark_at_end(messages).get(_ERROR)
     if isinstance(facts, Mapping):
-        tools = facts.get("tools")
-        raise GraphLoopDetectedError(
-            str(facts.get("signature", "")),
-            [str(tool) for tool in tools] if isinstance(tools, list | tuple) else (),
-            _count(facts.get("count")),
-            _count(facts.get("threshold")),
-            str(facts.get("message", "")),
-        )
+        raise error_of(facts)
 
 
 def is_wrapping_up(messages: Sequence[BaseMessage]) -> bool:
@@ -120,10 +106,6 @@ def last_answer(messages: Sequence[AnyMessage], answer: Any) -> AnyMessage:
 def final_message(text: str) -> AIMessage:
     """Make the message with which the guard ends a run."""
     return AIMessage(content=text, additional_kwargs={"lc_source": SOURCE})
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int else 0
 
 
 def _mark_at_end(messages: Sequence[BaseMessage], end: int | None = None) -> Mapping[str, Any]:

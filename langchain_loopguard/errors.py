@@ -6,7 +6,7 @@ LangGraph's retries, error handlers and tool nodes swallow ordinary exceptions a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.errors import LoopDetectedError
 
@@ -16,6 +16,8 @@ except ImportError:  # No graph then, so nothing that swallows.
     _BubbleUp = Exception  # type: ignore[assignment,misc]
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from langchain_loopguard.core.decision import Decision
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "RAISED",
     "GraphLoopDetectedError",
     "InvalidResumeError",
+    "error_of",
     "loop_detected_error",
 ]
 
@@ -68,3 +71,19 @@ def loop_detected_error(decision: Decision, cure: str = "") -> GraphLoopDetected
     return GraphLoopDetectedError(
         finding.loop, finding.tools, finding.count, finding.threshold, message
     )
+
+
+def error_of(facts: Mapping[str, Any]) -> GraphLoopDetectedError:
+    """Make the error of `core.errors.facts_of`; what is of another kind is left out."""
+    tools = facts.get("tools")
+    return GraphLoopDetectedError(
+        str(facts.get("signature", "")),
+        [str(tool) for tool in tools] if isinstance(tools, list | tuple) else (),
+        _count(facts.get("count")),
+        _count(facts.get("threshold")),
+        str(facts.get("message", "")),
+    )
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0

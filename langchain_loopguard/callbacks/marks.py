@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from langchain_loopguard.core.errors import facts_of
 from langchain_loopguard.history import is_approved
 from langchain_loopguard.messages import SOURCE, is_human_turn, is_refusal, makes_calls
 
@@ -87,15 +88,7 @@ def ends(error: LoopDetectedError, last_word: str | None) -> Mark:
         error: What it is to end in.
         last_word: The final AI message where it may end without an error.
     """
-    facts = {
-        "signature": error.signature,
-        "tools": list(error.tools),
-        "count": error.count,
-        "threshold": error.threshold,
-        "message": str(error),
-        "last_word": last_word,
-    }
-    return Mark(refused=True, note={_ENDS: facts})
+    return Mark(refused=True, note={_ENDS: {**facts_of(error), "last_word": last_word}})
 
 
 def decided(*, goes_on: bool, texts: Mapping[str, str]) -> dict[str, Any]:

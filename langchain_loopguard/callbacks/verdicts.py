@@ -26,6 +26,7 @@ from langchain_loopguard.errors import (
     RAISED,
     GraphLoopDetectedError,
     InvalidResumeError,
+    error_of,
     loop_detected_error,
 )
 from langchain_loopguard.interrupts import interrupt_payload, parse_resume
@@ -137,13 +138,7 @@ class Verdicts:
         self, facts: Mapping[str, Any], session: Session, run: Run, task: Task | None
     ) -> Exception:
         """End a run that another process was to end: it has died, and left the facts."""
-        error = GraphLoopDetectedError(
-            str(facts.get("signature", "")),
-            facts.get("tools") or (),
-            facts.get("count") or 0,
-            facts.get("threshold") or 0,
-            str(facts.get("message", "")),
-        )
+        error = error_of(facts)
         last_word = facts.get("last_word")
         session.ending = Ending(error, _NOT_RUN, last_word if isinstance(last_word, str) else None)
         return self.end(session.ending, session, run, task)

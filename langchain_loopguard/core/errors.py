@@ -6,7 +6,7 @@ what to do; it never holds the arguments of a call, which may be private and lon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,3 +63,14 @@ class LoopDetectedError(Exception):
 
 class GuardStateError(ValueError):
     """A stored state is not one that this release wrote."""
+
+
+def facts_of(error: LoopDetectedError) -> dict[str, Any]:
+    """Write an error in JSON types, so that another process can raise it."""
+    return {
+        "signature": error.signature,
+        "tools": list(error.tools),
+        "count": error.count,
+        "threshold": error.threshold,
+        "message": str(error),
+    }

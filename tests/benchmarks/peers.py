@@ -56,10 +56,17 @@ def _loopguard() -> _Work:
     from langchain_loopguard import LoopGuard
 
     guard = LoopGuard()
+    # The host makes the list of calls and the message, so one of each is made and only filled.
+    calls: list[Any] = [None]
+    message = {"tool_call_id": "", "content": "", "status": "success"}
+    messages = [message]
 
     def work(item: Made) -> None:
-        decision = guard.check([item.call])
-        guard.record_results(decision.record, [item.result])
+        calls[0] = call = item.call
+        decision = guard.check(calls)
+        message["tool_call_id"] = call["id"]
+        message["content"] = item.answer
+        guard.record_results(decision.record, messages)
 
     return work
 

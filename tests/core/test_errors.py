@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
+from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError, facts_of
 
 ERROR = LoopDetectedError("bash:5fb3ea759e512146", ["bash"], 3, 2)
 
@@ -40,3 +40,14 @@ def test_the_error_survives_a_pickle(message):
 
 def test_a_state_error_is_a_value_error():
     assert issubclass(GuardStateError, ValueError)
+
+
+def test_the_facts_of_an_error_say_what_it_says():
+    error = LoopDetectedError("s", ("a", "b"), 3, 2)
+    assert facts_of(error) == {
+        "signature": "s",
+        "tools": ["a", "b"],
+        "count": 3,
+        "threshold": 2,
+        "message": str(error),
+    }
