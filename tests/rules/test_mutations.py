@@ -359,8 +359,17 @@ CONSTANTS = {
 }
 """Number -> an observation and what is seen."""
 
-NO_NUMBERS = {"_MASK", "_MASKED", "_BEFORE_VALUE"}
-"""A mask of bits, the seed of a hash, more bytes than are needed: others would do as well."""
+NO_NUMBERS = {
+    # A mask of bits, the seed of a hash, more bytes than are needed: others would do as well.
+    "_MASK",
+    "_MASKED",
+    "_BEFORE_VALUE",
+    # How much of a stored state is accepted; see the tests of states in `tests/fuzz`.
+    "_MAX_RULES",
+    "_LONGEST_WINDOW",
+    "_PARTS",
+    "_MOST_HASHES",
+}
 
 
 def test_every_number_in_the_files_has_an_observation():

@@ -160,7 +160,11 @@ class _SameAnswerRule:
         first = None
         if answer is not None:
             first = answer.error_digest if answer.error else answer.digest
-        count = _counted(batch.number, 1, first)
+        count = _Count()  # As in `_counted`.
+        count.equal = count.clock = 1
+        count.answer = first
+        count.masked = None
+        count.since = batch.number
         if outcome.worked:
             self._counts = {batch.digest: count}
         else:
