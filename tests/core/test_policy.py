@@ -199,3 +199,9 @@ def test_a_policy_is_written_to_a_file_and_read_again(tmp_path):
     policy = LoopGuardPolicy(max_refusals=5)
     policy.to_file(tmp_path / "policy.json")
     assert LoopGuardPolicy.from_file(tmp_path / "policy.json") == policy
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_a_part_of_a_tools_name_is_not_blank(blank):
+    with pytest.raises(ValueError, match="blank"):
+        RepeatedBatch(observation_tools=("read", blank))
