@@ -7,6 +7,10 @@ handlers' coroutines, and Python complains whenever it comes to collect them.
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -34,3 +38,20 @@ def leftovers(request):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             gc.collect()
+
+
+@pytest.fixture(scope="module")
+def left_behind(request, tmp_path_factory):
+    """A SQLite file with open questions, whose process (the module's `ASKS`) was killed."""
+    path = str(tmp_path_factory.mktemp("sqlite") / "checkpoints.db")
+    done = subprocess.run(
+        [sys.executable, "-c", request.module.ASKS, path],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout == "asked\n", done.stderr
+    assert done.returncode == -signal.SIGKILL
+    return path

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -35,23 +30,6 @@ with SqliteSaver.from_conn_string(sys.argv[1]) as saver:
 print("asked", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-@pytest.fixture(scope="module")
-def left_behind(tmp_path_factory):
-    """A SQLite file with open questions whose process was killed."""
-    path = str(tmp_path_factory.mktemp("sqlite") / "checkpoints.db")
-    done = subprocess.run(
-        [sys.executable, "-c", ASKS, path],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.stdout == "asked\n", done.stderr
-    assert done.returncode == -signal.SIGKILL
-    return path
 
 
 def agent(saver, **model_options):
