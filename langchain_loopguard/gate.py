@@ -81,7 +81,7 @@ _WRAP_UP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Turn:
     """Where a run stands when the gate is asked.
 
@@ -122,7 +122,7 @@ class Turn:
         return last_word(self.messages, self.batch.index)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Step:
     """How a run goes on.
 
@@ -145,7 +145,7 @@ class Step:
     stored: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Found:
     """A turn with the verdict on it.
 

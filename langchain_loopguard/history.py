@@ -25,6 +25,7 @@ from langchain_loopguard.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from langchain_core.messages import AnyMessage, BaseMessage
 
@@ -50,7 +51,7 @@ _CALL_BLOCKS = {"tool_use": "input", "tool_call": "args", "function_call": "argu
 arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
     """The calls of a list's last AI message, when nothing but answers follows it.
 
@@ -88,15 +89,17 @@ def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
     answers = messages[index + 1 :]
     done = {answer.tool_call_id for answer in answers if isinstance(answer, ToolMessage)}
     return Batch(
-        index=index,
-        message=message,
-        waiting=[plain_call(call) for call in message.tool_calls if _id(call) not in done],
-        unreadable=[
-            plain_call(call) for call in message.invalid_tool_calls if _id(call) not in done
-        ],
-        answered=bool(answers),
-        tools_ran=any(not answer.additional_kwargs.get("lc_source") for answer in answers),
+        index,
+        message,
+        _without_answer(message.tool_calls, done),
+        _without_answer(message.invalid_tool_calls, done),
+        bool(answers),
+        any(not answer.additional_kwargs.get("lc_source") for answer in answers),
     )
+
+
+def _without_answer(calls: Sequence[Any], done: AbstractSet[str]) -> list[dict[str, Any]]:
+    return [plain_call(call) for call in calls if _id(call) not in done] if calls else []
 
 
 def answer_open_calls(messages: Sequence[Any], text: str = NOT_RUN) -> list[AnyMessage]:
@@ -304,7 +307,7 @@ def _id(call: Any) -> str | None:
 
 def _foreign(message: BaseMessage) -> bool:
     source = message.additional_kwargs.get("lc_source")
-    return isinstance(message, ToolMessage) and bool(source) and source != SOURCE
+    return bool(source) and source != SOURCE and isinstance(message, ToolMessage)
 
 
 def _with_calls(message: AIMessage, calls: list[Any], unread: list[Any]) -> AIMessage:

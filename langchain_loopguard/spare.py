@@ -20,9 +20,12 @@ def spared(counts: Mapping[str, Any], empty: Mapping[str, Any]) -> dict[str, Any
     kept: dict[str, Any] = {}
     for key, value in counts.items():
         usual = empty.get(key, _MISSING)
-        both = type(value) is dict and type(usual) is dict
-        if value != usual or key == _VERSION or (both and _VERSION in value):
-            kept[key] = spared(value, usual) if both else value
+        if type(value) is dict and type(usual) is dict:
+            part = spared(value, usual)
+            if part:
+                kept[key] = part
+        elif value != usual or key == _VERSION:
+            kept[key] = value
     return kept
 
 

@@ -76,11 +76,11 @@ class Batch(BatchRecord):
         self,
         number: int,
         calls: Sequence[ToolCall],
-        ids: list[str | None],
-        names: list[str],
-        canonical: list[bytes],
-        keys: list[int],
-        traits: list[ToolTraits],
+        ids: tuple[str | None, ...],
+        names: tuple[str, ...],
+        canonical: tuple[bytes, ...],
+        keys: tuple[int, ...],
+        traits: tuple[ToolTraits, ...],
     ) -> None:
         """Keep the parts as given; signatures are worked out when asked for."""
         self.used = False
@@ -104,7 +104,7 @@ class Batch(BatchRecord):
     def signatures(self) -> list[str]:
         """The calls' signatures."""
         if self._signatures is None:
-            written = self.canonical
+            written: Sequence[bytes] = self.canonical
             if len(written) < len(self.calls):
                 written = [canonical_arguments(call_arguments(call)) for call in self.calls]
             self._signatures = list(map(sign_canonical, self.names, written))
@@ -136,21 +136,21 @@ def single_batch(
     number: int,
     calls: Sequence[ToolCall],
     call_id: str | None,
-    name: str,
+    names: tuple[str, ...],
     canonical: bytes,
     key: int,
-    traits: ToolTraits,
+    traits: tuple[ToolTraits, ...],
 ) -> Batch:
     """Make a batch of one call, as most are, in half the time that `Batch` takes."""
     batch: Batch = _SingleBatch()
     batch.used = batch.ran_before = False
     batch.number = number
     batch.calls = calls
-    batch.ids = [call_id]
-    batch.names = [name]
-    batch.canonical = [canonical]
-    batch.keys = [key]
-    batch.traits = [traits]
+    batch.ids = (call_id,)
+    batch.names = names
+    batch.canonical = (canonical,)
+    batch.keys = (key,)
+    batch.traits = traits
     batch.digest = key
     batch._signature = batch._signatures = None  # noqa: SLF001 - it is made here
     return batch
@@ -172,7 +172,7 @@ class Outcome:
 
     __slots__ = ("changed", "clock_only", "digest", "failed", "news", "results", "worked")
 
-    def __init__(self, batch: Batch, results: list[Answer | None]) -> None:
+    def __init__(self, batch: Batch, results: Sequence[Answer | None]) -> None:
         """Keep the parts as given."""
         self.results = results
         self.digest: int | None
@@ -199,7 +199,7 @@ class _SingleOutcome(Outcome):
 def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
     """Make the outcome of a batch of one call in half the time that `Outcome` takes."""
     outcome: Outcome = _SingleOutcome()
-    outcome.results = [answer]
+    outcome.results = (answer,)
     outcome.news = _UNDECIDED
     outcome.worked = outcome.changed = outcome.clock_only = False
     if answer is None:

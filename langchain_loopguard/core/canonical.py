@@ -73,17 +73,18 @@ def canonical_arguments(arguments: object) -> bytes:
 
     Integers beyond 64 bits become floats. What JSON cannot say is written in a form of its own.
     """
-    flat = type(arguments) is dict
+    ordinary = False
     if type(arguments) is dict:
         # What `_is_ordinary` tells of nearly all arguments, at a third of the cost.
         for item in arguments.values():
             kind = type(item)
             if kind is not str and kind is not int and kind is not bool and item is not None:
-                flat = False
                 break
-    if flat or _is_ordinary(arguments, ARGUMENT_LEVELS):
+        else:
+            ordinary = True
+    if ordinary or _is_ordinary(arguments, ARGUMENT_LEVELS):
         try:
-            return orjson.dumps(arguments, option=_SORTED)
+            return orjson.dumps(arguments, None, _SORTED)
         except TypeError:  # A big integer, a key that is no text, a lone surrogate.
             pass
     return _Writer(ARGUMENT_LEVELS).write(arguments)

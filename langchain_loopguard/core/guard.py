@@ -14,7 +14,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xxhash import xxh3_64_intdigest
 
@@ -40,10 +40,14 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.detector import BatchRecord
     from langchain_loopguard.core.rules import Rule
 
+_Tool: TypeAlias = "tuple[tuple[str, ...], tuple[ToolTraits, ...], int]"
+"""A tool's name and its traits, each as a batch of one call has it, and the seed by which its
+calls are hashed."""
+
 STATE_VERSION = 1
 """The version `to_state` writes; a state of another version is not read."""
 
-_LET_GO: list[bytes] = []
+_LET_GO: tuple[bytes, ...] = ()
 """Takes the place of the arguments of a batch that was answered."""
 
 _MAX_TOOLS = 1024
@@ -91,7 +95,7 @@ class LoopGuard:
         if self.policy.stagnation is not None:
             self._stagnation = StagnationDetector(self.policy.stagnation)
         self._declared: dict[str, ToolTraits] = {}
-        self._tools: dict[str, tuple[ToolTraits, int]] = {}
+        self._tools: dict[str, _Tool] = {}
         self._batches = 0
         self._refused: dict[str, int] = {}
 
@@ -317,9 +321,9 @@ class LoopGuard:
         if len(calls) == 1:  # By far the most frequent case, told apart for speed alone.
             name, given, call_id = read_call(calls[0])
             arguments = canonical_arguments(given)
-            tool, seed = self._tools.get(name) or self._tool(name)
+            tool, tool_traits, seed = self._tools.get(name) or self._tool(name)
             key = xxh3_64_intdigest(arguments, seed)
-            return single_batch(number, calls, call_id, name, arguments, key, tool)
+            return single_batch(number, calls, call_id, tool, arguments, key, tool_traits)
         ids: list[str | None] = []
         names: list[str] = []
         canonical: list[bytes] = []
@@ -331,17 +335,19 @@ class LoopGuard:
             ids.append(call_id)
             names.append(name)
             canonical.append(arguments)
-            tool, seed = self._tools.get(name) or self._tool(name)
-            traits.append(tool)
+            _, tool_traits, seed = self._tools.get(name) or self._tool(name)
+            traits += tool_traits
             keys.append(xxh3_64_intdigest(arguments, seed))
-        return Batch(number, calls, ids, names, canonical, keys, traits)
+        return Batch(
+            number, calls, tuple(ids), tuple(names), tuple(canonical), tuple(keys), tuple(traits)
+        )
 
-    def _tool(self, name: str) -> tuple[ToolTraits, int]:
-        """Look up a tool's traits and the seed by which its calls are hashed."""
+    def _tool(self, name: str) -> _Tool:
+        """Look up what a batch of one call of a tool needs to know of the tool."""
         if len(self._tools) >= _MAX_TOOLS:
             self._tools.clear()
         traits = self.policy.traits_of(name, self._declared.get(name))
-        tool = self._tools[name] = (traits, xxh3_64_intdigest(name.encode()))
+        tool = self._tools[name] = ((name,), (traits,), xxh3_64_intdigest(name.encode()))
         return tool
 
     def _stop_if_refused(self, finding: Finding) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_loopguard.core import stored
-from langchain_loopguard.core.packing import pack
+from langchain_loopguard.core.packing import Packing
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -42,13 +42,25 @@ class LedgerReading(NamedTuple):
 class Ledger:
     """Keeps the counts."""
 
-    __slots__ = ("_counts", "_digest", "_new", "_old", "_result", "_run")
+    __slots__ = (
+        "_counts",
+        "_digest",
+        "_new",
+        "_new_packed",
+        "_old",
+        "_old_packed",
+        "_result",
+        "_run",
+    )
 
     def __init__(self) -> None:
         """Start with nothing seen."""
         self._counts = [0, 0, 0, 0]
-        self._new: set[int] = set()
-        self._old: set[int] = set()
+        # The keys of dictionaries: see `Packing`.
+        self._new: dict[int, None] = {}
+        self._old: dict[int, None] = {}
+        self._new_packed = Packing()
+        self._old_packed = Packing()
         # The batch that comes in a row, how often, its last result, whether that was a new one.
         self._digest = self._run = 0
         self._result: int | None = None
@@ -74,9 +86,9 @@ class Ledger:
             return
         if result in self._old:
             counts[1] += 1
-        new.add(result)
+        new[result] = None
         if len(new) > _GENERATION:
-            self._old, self._new = new, set()
+            self._old, self._new = new, {}
 
     def read(self) -> LedgerReading:
         """Give the counts so far."""
@@ -86,8 +98,8 @@ class Ledger:
         """Give what is remembered in JSON types, at most 0.8 KB."""
         return {
             "counts": list(self._counts),
-            "new": pack(sorted(self._new)),
-            "old": pack(sorted(self._old)),
+            "new": self._new_packed.of(self._new),
+            "old": self._old_packed.of(self._old),
             "run": [
                 f"{self._digest:x}",
                 self._run,

@@ -11,10 +11,11 @@ import base64
 import binascii
 import sys
 from array import array
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 _MARK = "."
@@ -23,10 +24,38 @@ _MARK = "."
 
 def pack(hashes: Iterable[int]) -> str:
     """Write 32-bit hashes as text."""
-    packed = array("I", hashes)
+    return _text(array("I", hashes))
+
+
+class Packing:
+    """Packs the keys of a dictionary that only grows, each key once however often it is asked.
+
+    Sets would have to be sorted first, which takes longer than all the rest.
+    """
+
+    __slots__ = ("_hashes", "_packed", "_text")
+
+    def __init__(self) -> None:
+        """Start with nothing packed."""
+        self._hashes: Mapping[int, None] = {}
+        self._packed = array("I")
+        self._text = ""
+
+    def of(self, hashes: Mapping[int, None]) -> str:
+        """Write a dictionary's keys as `pack` does. Another dictionary is packed anew."""
+        if hashes is not self._hashes:
+            self._hashes, self._packed, self._text = hashes, array("I"), ""
+        if len(hashes) > len(self._packed):
+            self._packed.extend(islice(hashes, len(self._packed), None))
+            self._text = _text(self._packed)
+        return self._text
+
+
+def _text(packed: array[int]) -> str:
     if not packed:
         return ""
     if sys.byteorder == "big":
+        packed = array("I", packed)
         packed.byteswap()
     return _MARK + binascii.b2a_base64(packed.tobytes(), newline=False).decode()
 

@@ -35,7 +35,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.answers import DIGITS
 from langchain_loopguard.core.calls import call_arguments
 from langchain_loopguard.core.clock import mask_clock
-from langchain_loopguard.core.packing import pack
+from langchain_loopguard.core.packing import Packing, pack
 from langchain_loopguard.core.tools import name_hash
 
 if TYPE_CHECKING:
@@ -93,12 +93,15 @@ _NOTHING, _UNDECIDED, _SOMETHING = News
 class Progress:
     """Remembers what was seen in a user turn and judges batches by it."""
 
-    __slots__ = ("_frames", "_fresh", "_new", "_old")
+    __slots__ = ("_frames", "_fresh", "_new", "_new_packed", "_old", "_old_packed")
 
     def __init__(self) -> None:
         """Start with nothing seen."""
-        self._new: set[int] = set()
-        self._old: set[int] = set()
+        # The keys of dictionaries: see `Packing`.
+        self._new: dict[int, None] = {}
+        self._old: dict[int, None] = {}
+        self._new_packed = Packing()
+        self._old_packed = Packing()
         # The new lines of the answer read last, `None` when there are many or all are.
         self._fresh: list[bytes] | None = None
         # Hash of the tool's name -> (last answer, the lines common to all answers, whether two
@@ -121,11 +124,11 @@ class Progress:
             recent, old = self._new, self._old
             if len(recent) > GENERATION:
                 old = self._old = recent
-                recent = self._new = set()
+                recent = self._new = {}
             key = batch.keys[place]
             call = key & _MASK
             seen = call in recent or call in old
-            recent.add(call)
+            recent[call] = None
             if answer is None:
                 # An unknown answer is no news, and of a first call no proof of the contrary.
                 undecided = undecided or not seen
@@ -134,16 +137,17 @@ class Progress:
             if several or pair is None:
                 pair = (key ^ answer.digest) * (key | 1)
             pair &= _MASK
-            known = pair in recent or pair in old
-            recent.add(pair)
             traits = batch.traits[place]
             if seen:
+                known = pair in recent or pair in old
+                recent[pair] = None
                 new = not known and self._read(batch.names[place], answer)[0]
                 if new and (answer.error or self._moved(answer)):
                     something = True
                 elif new and traits.read_only:
                     undecided = outcome.clock_only = True
             else:
+                recent[pair] = None
                 new, size = self._read(batch.names[place], answer)
                 error = answer.error
                 short = size <= SHORT_ANSWER
@@ -170,14 +174,14 @@ class Progress:
 
     def human_message(self) -> None:
         """A user turn: what was seen before it may be asked for again."""
-        self._new.clear()
-        self._old.clear()
+        self._new = {}
+        self._old = {}
 
     def to_state(self) -> dict[str, Any]:
         """Give what is remembered in JSON types, at most 5 KB."""
         return {
-            "new": pack(sorted(self._new)),
-            "old": pack(sorted(self._old)),
+            "new": self._new_packed.of(self._new),
+            "old": self._old_packed.of(self._old),
             "frames": [
                 [tool, last, pack(sorted(lines)), told_apart]
                 for tool, (last, lines, told_apart) in self._frames.items()
@@ -202,7 +206,7 @@ class Progress:
         """Remember a hash; tell whether it was known."""
         if digest in self._new:
             return True
-        self._new.add(digest)
+        self._new[digest] = None
         return digest in self._old
 
     def _read(self, name: str, answer: Answer) -> tuple[bool, int]:
@@ -227,7 +231,7 @@ class Progress:
                 digest = xxh32_intdigest(stripped)
                 hashes.append(digest)
                 if digest not in recent:
-                    recent.add(digest)
+                    recent[digest] = None
                     if digest not in old:
                         fresh.append(stripped)
         size, new = len(hashes), bool(fresh)

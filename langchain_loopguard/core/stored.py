@@ -94,11 +94,11 @@ def digests(value: Any, most: int) -> list[int]:
     return list(map(digest, entries(value, most)))
 
 
-def hashes(value: Any, most: int) -> set[int]:
-    """Read a packed set of 32-bit hashes."""
+def hashes(value: Any, most: int) -> dict[int, None]:
+    """Read packed 32-bit hashes, each once and in their order: the keys of what is given."""
     if type(value) is not str or len(value) > 6 * most + 4:
         raise ValueError(f"packed hashes, up to {most}, are missing: {_kind(value)}")
-    return set(unpack(value))
+    return dict.fromkeys(unpack(value))
 
 
 def each(value: Any, most: int, *readers: Callable[[Any], Any]) -> list[list[Any]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_loopguard.core.packing import pack, unpack
+from langchain_loopguard.core.packing import Packing, pack, unpack
 
 HASHES = st.lists(st.integers(0, 2**32 - 1))
 
@@ -31,6 +31,21 @@ def test_the_text_is_the_same_on_every_machine(monkeypatch):
     turned = pack(int.from_bytes(value.to_bytes(4, "little"), "big") for value in hashes)
     assert turned == text
     assert list(unpack(pack(hashes))) == hashes
+
+
+@given(st.lists(st.tuples(HASHES, st.booleans())))
+def test_a_dictionary_that_grows_is_packed_as_a_whole_each_time(steps):
+    packing, hashes = Packing(), {}
+    for more, another in steps:
+        hashes = dict(hashes) if another else hashes
+        hashes.update(dict.fromkeys(more))
+        assert packing.of(hashes) == packing.of(hashes) == pack(hashes)
+
+
+def test_another_dictionary_of_the_same_size_is_packed_anew():
+    packing = Packing()
+    packing.of({1: None})
+    assert packing.of({2: None}) == pack([2])
 
 
 @pytest.mark.parametrize("text", ["abc", "\x00", "é", None, 5, ["a"]])

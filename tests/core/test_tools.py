@@ -181,14 +181,14 @@ def test_a_declaration_holds_from_the_next_call_on():
     call = [{"name": "job", "args": {}, "id": "1"}]
     before = guard.check(call).record.traits
     guard.declare("job", {"readOnlyHint": True})
-    assert (before, guard.check(call).record.traits) == ([CHANGES], [READS])
+    assert (before, guard.check(call).record.traits) == ((CHANGES,), (READS,))
 
 
 def test_a_declaration_that_says_nothing_takes_nothing_back():
     guard = LoopGuard()
     guard.declare("job", {"readOnlyHint": True})
     guard.declare("job", {})
-    assert guard.check([{"name": "job", "args": {}, "id": "1"}]).record.traits == [READS]
+    assert guard.check([{"name": "job", "args": {}, "id": "1"}]).record.traits == (READS,)
 
 
 def test_names_without_end_do_not_fill_memory():

@@ -74,13 +74,11 @@ class SameAnswer(RuleConfig):
 
 
 class _Count:
-    # No `__init__`, which would take Python four times as long to call as a function.
-    __slots__ = ("answer", "clock", "equal", "masked", "since")
-
-    equal: int
-    clock: int
+    # What most counts never change is the class's: there is one for every call that is new.
+    equal = 1
+    clock = 1
+    masked: int | None = None
     answer: int | None
-    masked: int | None
     since: int
 
     def add(self, answer: Answer) -> None:
@@ -114,7 +112,7 @@ class _SameAnswerRule:
     def __init__(self, config: SameAnswer) -> None:
         self._config = config
         self._counts: dict[int, _Count] = {}
-        self._last: list[int] = []
+        self._last: tuple[int, ...] = ()
 
     def check(self, batch: Batch) -> Finding | None:
         counts = self._counts
@@ -160,10 +158,8 @@ class _SameAnswerRule:
         first = None
         if answer is not None:
             first = answer.error_digest if answer.error else answer.digest
-        count = _Count()  # As in `_counted`.
-        count.equal = count.clock = 1
+        count = _Count()
         count.answer = first
-        count.masked = None
         count.since = batch.number
         if outcome.worked:
             self._counts = {batch.digest: count}
@@ -175,7 +171,7 @@ class _SameAnswerRule:
 
     def human_message(self) -> None:
         self._counts.clear()
-        self._last = []
+        self._last = ()
 
     def approve(self, loop: str) -> None:  # noqa: ARG002 - whatever it is, it may go on
         self.human_message()
@@ -197,7 +193,7 @@ class _SameAnswerRule:
         }
 
     def load_state(self, state: Any) -> None:
-        last = stored.digests(state["last"], _MAX_CALLS)
+        last = tuple(stored.digests(state["last"], _MAX_CALLS))
         counts = {}
         for key, equal, clock, answer, masked, since in stored.entries(state["counts"], _MAX_CALLS):
             count = counts[stored.digest(key)] = _counted(stored.count(since))
@@ -246,7 +242,6 @@ def _counted(since: int, equal: int = 0, answer: int | None = None) -> _Count:
     count = _Count()
     count.equal = count.clock = equal
     count.answer = answer
-    count.masked = None
     count.since = since
     return count
 
