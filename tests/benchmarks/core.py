@@ -16,23 +16,13 @@ from langchain_loopguard.core.detector import LoopDetector
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.results import hash_results
-from tests.benchmarks.made import HISTORIES, SIZES, Made, made, text
+from tests.benchmarks.made import HISTORIES, SIZES, Made, guard_work, made, text
 from tests.benchmarks.timing import by_turns
 
 GOALS = {"100 B + 200 B": 5.0, "10 KB + 10 KB": 30.0, "100 B + 1 MB": 700.0}
 """Microseconds for the default guard."""
 
 _WORKS = ("default", "seed", "detector")
-
-
-def guard_work(guard: LoopGuard) -> Any:
-    """Give what a host does with a guard for one call."""
-
-    def work(item: Made) -> None:
-        decision = guard.check([item.call])
-        guard.record_results(decision.record, [item.result])
-
-    return work
 
 
 def detector_work(detector: LoopDetector) -> Any:
@@ -149,4 +139,4 @@ def _pair(found: dict[str, float]) -> str:
     return f"{found['least']:,.{digits}f} / {found['median']:,.{digits}f}"
 
 
-__all__ = ["GOALS", "detector_work", "guard_work", "measure", "tables"]
+__all__ = ["GOALS", "detector_work", "measure", "tables"]

@@ -6,6 +6,7 @@ takes one for the repeat of another. This file needs nothing but Python: the pee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SIZES = {
@@ -62,4 +63,21 @@ def made(count: int, arguments: int, answer: int, start: int = 0) -> list[Made]:
     ]
 
 
-__all__ = ["HISTORIES", "SIZES", "Made", "made", "text"]
+def guard_work(guard: Any) -> Callable[[Made], None]:
+    """Give what a host does with a guard for one call."""
+    # The host makes the list of calls and the message, so one of each is made and only filled.
+    calls: list[Any] = [None]
+    message = {"tool_call_id": "", "content": "", "status": "success"}
+    messages = [message]
+
+    def work(item: Made) -> None:
+        calls[0] = call = item.call
+        decision = guard.check(calls)
+        message["tool_call_id"] = call["id"]
+        message["content"] = item.answer
+        guard.record_results(decision.record, messages)
+
+    return work
+
+
+__all__ = ["HISTORIES", "SIZES", "Made", "guard_work", "made", "text"]

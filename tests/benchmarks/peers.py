@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.made import HISTORIES, SIZES, Made, made
+from tests.benchmarks.made import HISTORIES, SIZES, Made, guard_work, made
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,20 +55,7 @@ class Peer:
 def _loopguard() -> _Work:
     from langchain_loopguard import LoopGuard
 
-    guard = LoopGuard()
-    # The host makes the list of calls and the message, so one of each is made and only filled.
-    calls: list[Any] = [None]
-    message = {"tool_call_id": "", "content": "", "status": "success"}
-    messages = [message]
-
-    def work(item: Made) -> None:
-        calls[0] = call = item.call
-        decision = guard.check(calls)
-        message["tool_call_id"] = call["id"]
-        message["content"] = item.answer
-        guard.record_results(decision.record, messages)
-
-    return work
+    return guard_work(LoopGuard())
 
 
 def _able() -> _Work:
