@@ -224,7 +224,7 @@ def node_graph(
 
 # --- Variants ---------------------------------------------------------------------------------
 
-_PAIRS = {
+PAIRS = {
     "create_agent, handler": ("handler", "empty handler", "none"),
     "create_agent, middleware": ("middleware", "empty middleware", "none"),
     "ToolNode graph, handler": ("handler", "empty handler", "none"),
@@ -234,7 +234,7 @@ _PAIRS = {
 """A guard, what is empty in its place, and nothing."""
 
 
-def _agent(host: str, variant: str, chat: Any, seconds: float) -> tuple[Any, list[Any]]:
+def build_agent(host: str, variant: str, chat: Any, seconds: float) -> tuple[Any, list[Any]]:
     """Build an agent; gives it and its handlers."""
     tools = [tool(seconds)]
     options: dict[str, Any] = {"on_detected": "raise", "fail_open": False}
@@ -263,7 +263,7 @@ class _Timed:
     """An agent, and the milliseconds that each of its turns took."""
 
     def __init__(self, host: str, variant: str, steps: int, seconds: float, way: str) -> None:
-        self._agent, self._handlers = _agent(host, variant, model(steps, self._asked), seconds)
+        self._agent, self._handlers = build_agent(host, variant, model(steps, self._asked), seconds)
         self._slept = seconds * min(_TURN, steps)
         self._steps = steps
         self._calls = 0
@@ -349,7 +349,7 @@ def _rounds(steps: int) -> int:
 def _rows(
     steps: int, what: str, seconds: float, way: str, rounds: int, hosts: Sequence[str]
 ) -> list[dict[str, Any]]:
-    wanted = {name: trio for name, trio in _PAIRS.items() if not hosts or name in hosts}
+    wanted = {name: trio for name, trio in PAIRS.items() if not hosts or name in hosts}
     timed: dict[tuple[str, str], _Timed] = {}
     for name, trio in wanted.items():
         host = name.split(",")[0]
@@ -426,4 +426,13 @@ def tables(found: list[dict[str, Any]]) -> list[Table]:
     return shown
 
 
-__all__ = ["EmptyMiddleware", "measure", "model", "node_graph", "tables", "tool"]
+__all__ = [
+    "PAIRS",
+    "EmptyMiddleware",
+    "build_agent",
+    "measure",
+    "model",
+    "node_graph",
+    "tables",
+    "tool",
+]

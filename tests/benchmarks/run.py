@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-QUESTIONS = ("core", "agents", "checkpoints", "startup", "replay", "peers")
+QUESTIONS = ("core", "agents", "instructions", "checkpoints", "startup", "replay", "peers")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.benchmarks import agents, checkpoints, core, peers, run
+from tests.benchmarks import agents, checkpoints, core, instructions, peers, run
 from tests.benchmarks.made import SIZES, made
 
 
@@ -60,3 +60,20 @@ def test_the_guard_finds_nothing_in_what_is_measured():
         decision = guard.check([item.call])
         assert not decision.findings
         assert not guard.record_results(decision.record, [item.result]).findings
+
+
+def test_without_valgrind_there_is_a_table_that_says_so(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert instructions.measure() == []
+    (table,) = instructions.tables([])
+    assert (table.row_count, table.caption) == (0, "valgrind is not installed")
+
+
+def test_instructions_are_those_of_the_steps_between_two_runs(tmp_path, monkeypatch):
+    stub = tmp_path / "valgrind"
+    stub.write_text('#!/bin/sh\nshift 8\necho "==7== I   refs:      $1,000" >&2\n')
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    (guard,) = instructions.measure(quick=True)
+    assert (guard["instructions"], guard["none"]) == (1000, 1000)
+    assert instructions.tables([guard])[0].row_count == 1
