@@ -228,6 +228,8 @@ class MessageReader:
         self._human: str | None = None
         self._last: str | None = None
         self._last_calls = ""
+        # The name of the agent whose batch was counted last.
+        self._agent: str | None = None
         self._open = False
         self._decision: Decision | None = None
         # Whether the batch counted last was found to be a loop; of use with `_decision` alone.
@@ -281,7 +283,8 @@ class MessageReader:
     def check(self, message: BaseMessage, calls: list[dict[str, Any]] | None = None) -> Decision:
         """Count the calls of an AI message that are about to run and say what is to happen.
 
-        A message without calls is prose: see `LoopGuard.prose`.
+        A message without calls is prose: see `LoopGuard.prose`, and `LoopGuard.heard` for that of
+        another agent than the one that made the last calls.
 
         Asked again about the same message it gives the same decision and counts nothing. In
         another process, where the decision is not at hand, a message already counted is
@@ -300,7 +303,15 @@ class MessageReader:
             return self._decision
         if calls is None:
             calls = tool_calls_of(message)
-        self._decision = self.guard.check(calls) if calls else self.guard.prose(_prose(message))
+        agent = _agent_of(message)
+        if calls:
+            self._decision = self.guard.check(calls)
+            self._agent = agent
+        else:
+            text = _prose(message)
+            if None not in (agent, self._agent) and agent != self._agent:
+                self.guard.heard(text)
+            self._decision = self.guard.prose(text)
         self._asked = self._decision.action >= Action.ASK
         self._last = key
         self._last_calls = _calls_key(calls)
@@ -377,6 +388,7 @@ class MessageReader:
             "human": self._human,
             "last": self._last,
             "calls": self._last_calls,
+            "agent": self._agent,
             "open": self._open,
             "told": self._to_tell(),
             "guard": self.guard.to_state(),
@@ -402,6 +414,7 @@ class MessageReader:
             reader._human = _stored_id(state["human"])
             reader._last = _stored_id(state["last"])
             reader._last_calls = stored.text(state["calls"])
+            reader._agent = _stored_id(state["agent"])
             reader._open = stored.flag(state["open"])
             reader._told = stored.text(state["told"], _LONGEST_NOTICE)
         except GuardStateError:
@@ -471,6 +484,12 @@ def _key(message: BaseMessage) -> str:
         return _short(str(given))
     calls = _calls_key(tool_calls_of(message))
     return f"calls:{calls}" if calls else f"text:{hash_answer(message.content):x}"
+
+
+def _agent_of(message: BaseMessage) -> str | None:
+    """Read the name of the agent that wrote a message, `None` where agents have no names."""
+    name = message.name
+    return _short(name) if type(name) is str and name else None
 
 
 def _prose(message: BaseMessage) -> str:

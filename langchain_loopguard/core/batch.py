@@ -168,16 +168,27 @@ class Outcome:
         worked: Whether something happened that makes it worth asking an old question again.
         changed: Whether a call succeeded for the first time that is not known to only look.
         clock_only: Whether all that was new was a clock, in the answer of a call that only reads.
+        new_words: Whether a call that may change something, made before, answered with a line
+            that is new by more than clocks and numbers.
     """
 
-    __slots__ = ("changed", "clock_only", "digest", "failed", "news", "results", "worked")
+    __slots__ = (
+        "changed",
+        "clock_only",
+        "digest",
+        "failed",
+        "new_words",
+        "news",
+        "results",
+        "worked",
+    )
 
     def __init__(self, batch: Batch, results: Sequence[Answer | None]) -> None:
         """Keep the parts as given."""
         self.results = results
         self.digest: int | None
         self.news = _UNDECIDED
-        self.worked = self.changed = self.clock_only = self.failed = False
+        self.worked = self.changed = self.clock_only = self.new_words = self.failed = False
         # A sum, so that the order of the calls does not matter; not a plain one, so that two
         # calls with each other's answers differ.
         digest = 0
@@ -201,7 +212,7 @@ def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
     outcome: Outcome = _SingleOutcome()
     outcome.results = (answer,)
     outcome.news = _UNDECIDED
-    outcome.worked = outcome.changed = outcome.clock_only = False
+    outcome.worked = outcome.changed = outcome.clock_only = outcome.new_words = False
     if answer is None:
         outcome.digest = None
         outcome.failed = False

@@ -1,8 +1,9 @@
-"""Is only a clock new in this text?
+"""Is only a clock or an id new in this text?
 
-Durations, times of day, dates, epoch seconds, memory addresses and uuids change by themselves.
-They are masked before two answers are compared for the second time; a line that is new by them
-alone is no progress.
+Durations, times of day, dates, epoch seconds, memory addresses and uuids change by themselves, and
+so do hashes, the ids that a service gives to each request, and the handles that a browser's tools
+give to each element of a page. They are masked before two answers are compared for the second
+time; a line that is new by them alone is no progress.
 
 The patterns have no nested or unbounded repeats that could be given back, so masking is linear in
 the text. They are meant for text that a machine wrote; `5 m` or `3 h` alone are not masked, since
@@ -29,6 +30,21 @@ _CLOCK = re.compile(
     rb"|(?<=\b1)[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?\b"
     rb")"
 )
+_HASH = re.compile(rb"\b[0-9a-fA-F]{16,128}\b")
+"""Hexadecimal text as long as 64 bits. Only with letters and digits: a long number may count."""
+
+_HANDLE = re.compile(rb"\b(ref|uid)=([\"']?)[a-z]{0,2}\d\w{0,16}")
+"""`[ref=e12]` and `uid=3_12`, as Playwright's and Chrome's tools number what is on a page, anew
+for each look."""
+
+_TOKEN = re.compile(rb"([:=]\s?(?:\\?[\"']){0,2}(?:W/(?:\\?[\"']){0,2})?)[\w.+/-]{4,128}={0,2}")
+_TOKEN_KEYS = (b"requestid", b"traceid", b"spanid", b"correlationid", b"etag", b"nonce", b"csrf")
+"""Keys whose value is made for each answer, without what joins their words."""
+
+_TOKEN_SIGNS = (b"quest", b"trace", b"correl", b"etag", b"nonce", b"csrf")
+"""Texts with one of these are looked at for such keys."""
+
+_JOINTS = b"_- \\\"'"
 _VALUE = re.compile(rb"([:=]\s?\\?[\"']?)-?\d{1,15}(?:[.,]\d{1,9})?")
 _WORDS = (
     b"seconds secs millis elapsed duration uptime runtime datetime timestamp time age date took "
@@ -46,11 +62,30 @@ _BEFORE_VALUE = 24
 
 
 def mask_clock(text: bytes) -> bytes:
-    """Replace everything in the text that a clock may have written by a mark."""
+    """Replace by a mark what a clock may have written, and what was made up for this answer."""
     if b"-" in text:
         text = _UUID.sub(b"#", text)
+    text = _HASH.sub(_without_hash, text)
+    if b"ref=" in text or b"uid=" in text:
+        text = _HANDLE.sub(rb"\1=\2#", text)
+    lowered = text.lower()
+    for sign in _TOKEN_SIGNS:
+        if sign in lowered:
+            text = _TOKEN.sub(_without_token, text)
+            break
     text = _CLOCK.sub(b"#", text)
     return _VALUE.sub(_without_clock, text) if b":" in text or b"=" in text else text
+
+
+def _without_hash(found: re.Match[bytes]) -> bytes:
+    text = found[0]
+    return text if text.isdigit() or text.isalpha() else b"#"
+
+
+def _without_token(value: re.Match[bytes]) -> bytes:
+    at = value.start()
+    key = value.string[max(0, at - _BEFORE_VALUE) : at].translate(None, _JOINTS).lower()
+    return value[1] + b"#" if key.endswith(_TOKEN_KEYS) else value[0]
 
 
 def _without_clock(value: re.Match[bytes]) -> bytes:

@@ -28,7 +28,7 @@ from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.ledger import Ledger, LedgerReading
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.probation import Probation
-from langchain_loopguard.core.progress import Progress
+from langchain_loopguard.core.progress import News, Progress
 from langchain_loopguard.core.stagnation import StagnationDetector, stagnation_finding
 from langchain_loopguard.core.tools import ToolTraits, declared_traits
 
@@ -89,6 +89,11 @@ class LoopGuard:
             if config.counts_in_check
         ]
         self._records = [rule.record for _, rule in self._rules]
+        self._hearing = [
+            rule.record
+            for config, (_, rule) in zip(self.policy.rules, self._rules, strict=True)
+            if config.needs_progress
+        ]
         self._asked = False
         self._ledger = Ledger()
         self._stagnation: StagnationDetector | None = None
@@ -204,6 +209,22 @@ class LoopGuard:
             return allowed(record)
         threshold = self._stagnation.config.max_repeats
         return Decision(Action.ASK, (stagnation_finding(count, threshold, self._batches),), record)
+
+    def heard(self, text: str) -> None:
+        """Take in what another agent said in this conversation.
+
+        A supervisor that hands one piece of work after the other to a worker makes the same call
+        each time and is told the same, but the worker's reports are new. What is new in them is
+        worth as much as the new answer of a tool.
+        """
+        if self._progress is None or not isinstance(text, str) or not self._progress.hear(text):
+            return
+        nothing = self._batch((), 0)
+        outcome = Outcome(nothing, ())
+        outcome.news = News.SOMETHING
+        outcome.worked = True
+        for note in self._hearing:
+            note(nothing, outcome)
 
     def ledger(self) -> LedgerReading:
         """Read what was seen that is no verdict; see `core.ledger`."""

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh32_intdigest
 
 from langchain_loopguard.core import stored
-from langchain_loopguard.core.answers import DIGITS
+from langchain_loopguard.core.answers import DIGITS, encode_text
 from langchain_loopguard.core.calls import call_arguments
 from langchain_loopguard.core.clock import mask_clock
 from langchain_loopguard.core.packing import Packing, pack
-from langchain_loopguard.core.tools import name_hash
+from langchain_loopguard.core.tools import name_hash, thinks
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer
@@ -73,6 +73,7 @@ _FRAME_EDGE = 4
 _MAX_FRAMES = 8
 _MASK = 0xFFFFFFFF
 _MASKED = 1
+_NUMBERLESS = 2
 
 
 class News(enum.IntEnum):
@@ -112,7 +113,7 @@ class Progress:
         """Tell whether every call of the batch ran before in this turn."""
         return all(key & _MASK in self._new or key & _MASK in self._old for key in batch.keys)
 
-    def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901, PLR0912 - one pass, for speed
+    def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901, PLR0912, PLR0915 - one pass
         """Judge what a batch brought, remember it and write it into `outcome`.
 
         Sets `outcome.news`, and `outcome.worked`: something happened that makes it worth
@@ -138,12 +139,17 @@ class Progress:
                 pair = (key ^ answer.digest) * (key | 1)
             pair &= _MASK
             traits = batch.traits[place]
-            if seen:
+            if thinks(batch.names[place]) and not answer.error:
+                # A thought is no proof of anything, however new it is.
+                undecided = True
+            elif seen:
                 known = pair in recent or pair in old
                 recent[pair] = None
                 new = not known and self._read(batch.names[place], answer)[0]
                 if new and (answer.error or self._moved(answer)):
                     something = True
+                    if not (answer.error or traits.read_only or outcome.new_words):
+                        outcome.new_words = self._reworded(answer)
                 elif new and traits.read_only:
                     undecided = outcome.clock_only = True
             else:
@@ -163,14 +169,26 @@ class Progress:
                         outcome.changed = True
                 if new and not short:
                     something = True
-                # The error of another call is no news, however short.
-                undecided = undecided or (short and (new or not error))
+                # The error of another call is no news, however short. What cannot be read is left
+                # to `same_error`: of thirty links some are dead.
+                undecided = undecided or (short and (new or not error or traits.read_only))
         if something:
             outcome.news = _SOMETHING
             outcome.worked = True
         else:
             outcome.news = _UNDECIDED if undecided else _NOTHING
             outcome.worked = worked
+
+    def hear(self, text: str) -> bool:
+        """Remember what another agent said; tell whether a line is new by more than clocks."""
+        if len(self._new) > GENERATION:  # As in `judge`, of which there may be none for long.
+            self._old, self._new = self._new, {}
+        new = False
+        for line in mask_clock(encode_text(text)).split(b"\n", LONG_ANSWER):
+            stripped = line.strip()
+            if stripped and not self._remember(xxh32_intdigest(stripped, _MASKED)):
+                new = True
+        return new
 
     def human_message(self) -> None:
         """A user turn: what was seen before it may be asked for again."""
@@ -277,6 +295,19 @@ class Progress:
             if not self._remember(xxh32_intdigest(line.strip(), _MASKED)):
                 moved = True
         return moved
+
+    def _reworded(self, answer: Answer) -> bool:
+        """Tell whether a repeated call's answer is new by more than clocks and numbers.
+
+        The lines of a call's first answer are not remembered so, to spare every first answer the
+        work: the second is taken for new.
+        """
+        lines = answer.masked.translate(None, DIGITS).split(b"\n", LONG_ANSWER)
+        new = False
+        for line in lines[:LONG_ANSWER]:
+            if not self._remember(xxh32_intdigest(line.strip(), _NUMBERLESS)):
+                new = True
+        return new
 
 
 def _echoes(answer: Answer, call: ToolCall) -> bool:

@@ -61,6 +61,15 @@ SHELL_WORDS = frozenset(
 )
 """Words of names of tools that run what they are given."""
 
+THINKING_WORDS = frozenset(
+    "reason reasoning reflect reflection scratchpad sequentialthinking think thinking thought "
+    "thoughts".split()
+)
+"""Words of names of tools that only take down what the model thinks."""
+
+_WAIT = re.compile(rb"(?i)\bsleep(?: +-\w+)?[ (]+\d")
+"""`sleep 60`, `time.sleep(5)`, `Start-Sleep -Seconds 5`."""
+
 _SHELL_NAMES = (["run"], ["execute"])
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -80,6 +89,22 @@ def traits_of_name(name: str) -> ToolTraits:
     shell = not read_only and (words in _SHELL_NAMES or any(word in SHELL_WORDS for word in words))
     poller = verbs[:1] in (["sleep"], ["wait"])
     return ToolTraits(read_only=read_only, shell=shell, poller=poller)
+
+
+@lru_cache(maxsize=1024)
+def thinks(name: str) -> bool:
+    """Tell whether a tool only takes down what the model thinks, by the words of its name."""
+    return any(word.lower() in THINKING_WORDS for word in _WORD.findall(name))
+
+
+def waits(traits: ToolTraits, arguments: bytes) -> bool:
+    """Tell whether a call waits by itself before it looks: a shell command with `sleep 60`.
+
+    Args:
+        traits: What kind of tool is called.
+        arguments: The call's arguments in canonical form.
+    """
+    return traits.shell and _WAIT.search(arguments) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,9 @@ them are no loop.
 
 from __future__ import annotations
 
+import itertools
+import json
+
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
@@ -21,7 +24,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
-from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardMiddleware
+from langchain_loopguard import (
+    LoopDetectedError,
+    LoopGuard,
+    LoopGuardCallbackHandler,
+    LoopGuardMiddleware,
+    LoopGuardPolicy,
+)
+from langchain_loopguard.messages import MessageReader
 from tests.adapters.guarded import SEED
 from tests.hosts import (
     MODES,
@@ -67,11 +77,11 @@ def swarm(guards=lambda: (), times=None):
     return builder.compile(checkpointer=InMemorySaver())
 
 
-def supervised(times=None):
-    """Build a supervisor that hands the same work over, to an agent that gives it back."""
+def supervised(times=None, report=lambda: "I can't do that."):
+    """Build a supervisor that hands the same work over, to an agent that reports."""
     langgraph_supervisor = pytest.importorskip("langgraph_supervisor")
     worker = create_agent(
-        ScriptedChatModel(respond=lambda _: AIMessage(content="I can't do that.")),
+        ScriptedChatModel(respond=lambda _: AIMessage(content=report())),
         [],
         name="worker",
     )
@@ -152,6 +162,36 @@ def test_a_few_handovers_are_left_alone(team):
 
     assert "__interrupt__" not in result
     assert result["messages"][-1].content == "done"
+
+
+def reports(say):
+    """Run a supervisor that hands over 20 times, to a worker that says `say(n)` the n-th time."""
+    turn = itertools.count()
+    told = []
+    graph = supervised(times=80, report=lambda: say(next(turn)))
+    config = thread("t", LoopGuardCallbackHandler(notify=told.append), recursion_limit=500)
+    return graph.invoke(ask(), config), told
+
+
+def test_a_worker_that_reports_something_new_each_time_is_left_alone():
+    result, told = reports(lambda n: f"Chapter {n}: the hero meets villain number {n * 7}.")
+    assert result["messages"][-1].content == "done"
+    assert told == []
+
+
+def test_reports_that_go_round_are_a_loop():
+    result, _ = reports(lambda n: f"It failed at {n}:00:00 in part {'abc'[n % 3]}.")
+    assert result["__interrupt__"]
+
+
+def test_whose_calls_came_last_is_part_of_the_state():
+    result, _ = reports(lambda n: f"Chapter {n}.")
+    policy, messages = LoopGuardPolicy(), result["messages"]
+    reader = MessageReader(LoopGuard(policy))
+    for end in range(1, len(messages)):
+        reader = MessageReader.from_state(policy, json.loads(json.dumps(reader.to_state())))
+        revealed = reader.read(messages[:end])
+        assert revealed is None or not revealed.findings
 
 
 @pytest.mark.parametrize("team", TEAMS)

@@ -230,11 +230,11 @@ def test_ever_new_answers_with_clocks_are_news():
     ],
 )
 def test_an_answer_that_says_what_the_call_said_counts_neither_way(say, news):
-    assert last(call("think", thought=text("hm"), n=1, say=say)).news is news
+    assert last(call("show", thought=text("hm"), n=1, say=say)).news is news
 
 
 def test_arguments_that_are_no_mapping_echo_nothing():
-    assert last({**call("think", say=text("hm")), "args": text("hm")}).news is SOMETHING
+    assert last({**call("show", say=text("hm")), "args": text("hm")}).news is SOMETHING
 
 
 # --- Long answers -------------------------------------------------------------------------------

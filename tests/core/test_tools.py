@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from langchain_loopguard.core.canonical import canonical_arguments
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.tools import (
@@ -13,7 +14,9 @@ from langchain_loopguard.core.tools import (
     SHELL_WORDS,
     ToolTraits,
     declared_traits,
+    thinks,
     traits_of_name,
+    waits,
 )
 
 READS = ToolTraits(read_only=True)
@@ -196,3 +199,31 @@ def test_names_without_end_do_not_fill_memory():
     for n in range(3000):
         guard.check([{"name": f"tool_{n}", "args": {}, "id": "1"}])
     assert len(guard._tools) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "waited"),
+    [
+        ("bash", "sleep 60 && gh run view 1", True),
+        ("bash", "gh run view 1; sleep 5", True),
+        ("execute_code", "import time\ntime.sleep(5)", True),
+        ("powershell", "Start-Sleep -Seconds 5; Get-Job", True),
+        ("bash", "grep -r sleep src", False),
+        ("bash", "cat asleep.txt", False),
+        ("edit_file", "sleep 60", False),
+        ("read_file", "sleep 60", False),
+    ],
+)
+def test_a_shell_command_may_wait_by_itself(name, command, waited):
+    arguments = canonical_arguments({"command": command})
+    assert waits(traits_of_name(name), arguments) is waited
+
+
+@pytest.mark.parametrize("name", ["think", "sequentialthinking", "sequential_thinking", "Reflect"])
+def test_tools_that_take_down_thoughts_are_known_by_their_names(name):
+    assert thinks(name)
+
+
+@pytest.mark.parametrize("name", ["rethink_layout", "things", "reasons", ""])
+def test_others_are_not(name):
+    assert not thinks(name)

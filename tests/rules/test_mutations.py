@@ -61,6 +61,11 @@ STORIES = {
     "nothing_new.after_work": (NothingNew(), checked_thrice(), Told(20, 36, 37)),
     "unbroken_call.ask": (UnbrokenCall(), [change("x")] * 12, Told(None, 10, 10)),
     "unbroken_call.ask_shell": (UnbrokenCall(), [shell("x")] * 25, Told(None, 20, 20)),
+    "unbroken_call.new_words": (
+        UnbrokenCall(),
+        [change("x", say=f"{word} is next") for word in words(25)],
+        Told(None, 20, 20),
+    ),
     "same_error.warn": (SameError(), [fails(n) for n in range(10)], Told(4, 8, 9)),
     "same_error.ask": (SameError(), [fails(n) for n in range(10)], Told(4, 8, 9)),
     "same_numbers.ask": (
@@ -363,6 +368,9 @@ NO_NUMBERS = {
     # A mask of bits, the seed of a hash, more bytes than are needed: others would do as well.
     "_MASK",
     "_MASKED",
+    "_NUMBERLESS",
+    "_DUE",
+    "_READS",
     "_BEFORE_VALUE",
     # How much of a stored state is accepted; see the tests of states in `tests/fuzz`.
     "_MAX_RULES",

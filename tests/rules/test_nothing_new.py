@@ -106,7 +106,13 @@ def test_what_counts(other, counts):
 def test_a_second_short_error_counts_whoever_fails():
     steps = [*[READ] * 7, shell("a", say="no such", fails=True)]
     assert told(RULE, [*steps, READ]).ask is None
-    assert told(RULE, [*steps, call("search", q="x", say="no such", fails=True), READ]).ask == 10
+    assert told(RULE, [*steps, change("x", say="no such", fails=True), READ]).ask == 10
+
+
+def test_what_cannot_be_read_counts_neither_way():
+    links = [call("fetch", url=word, say="not found", fails=True) for word in words(40)]
+    assert told(RULE, links) == NEVER
+    assert told(RULE, [*[READ] * 8, links[0], READ]).ask == 10
 
 
 def test_a_number_that_moves_in_an_error_is_no_news():

@@ -252,3 +252,35 @@ def test_a_finding_says_which_tool_how_often_and_since_when():
 def test_numbers_out_of_order_are_refused(numbers, named):
     with pytest.raises(ValidationError, match=named):
         SameError(**numbers)
+
+
+# --- Tools that only read -----------------------------------------------------------------------
+
+
+def dead(word):
+    return call("fetch_page", url=word, say="403 forbidden", fails=True)
+
+
+def test_dead_links_between_searches_that_find_something_are_no_loop():
+    steps = [step for word in words(30) for step in (look(word, name="search"), dead(word))]
+    assert told(RULE, steps) == NEVER
+
+
+def test_dead_links_between_searches_that_find_nothing_new_are():
+    steps = [step for word in words(30) for step in (look("a", name="search"), dead(word))]
+    assert told(RULE, steps).ask is not None
+
+
+def test_edits_that_are_rejected_between_looks_are_a_loop_all_the_same():
+    steps = [step for n, word in enumerate(words(30)) for step in (look(word), rejected(n))]
+    assert told(RULE, steps).ask == 16
+
+
+def test_what_reads_is_part_of_the_state():
+    policy, steps = RULE, [dead(word) for word in words(7)]
+    guard = LoopGuard(policy)
+    for step in steps:
+        run(guard, step)
+    guard = LoopGuard.from_state(policy, guard.to_state())
+    run(guard, look("found", name="search"))
+    assert run(guard, dead("one more"))[1][1].action is Action.ALLOW

@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 from tests.conversations import read_through
+from tests.rules import shapes_by_trade as _  # noqa: F401 - adds its shapes
 from tests.rules.shapes import CLOCKS, SEEDS, SHAPES, judge
 
 _SHORT = (
@@ -27,7 +28,16 @@ _FRAMED = (
 )
 _FIRST_CHANGE = "a first change that succeeds is work, whatever its arguments"
 _GROWS = "what is looked at between two changes is new each time: paging by a button looks the same"
-_APPENDS = "a shell that appends and prints looks the same"
+_EQUAL_LOOKS = (
+    "different looks with the same few lines: new spellings of one look, a loop, look the same"
+)
+_NUMBERS = (
+    "the answers of a repeated change differ in numbers only: a growing insert looks the same"
+)
+_SWEEP = "numbered things with one answer: paging beyond the end looks the same"
+_NEW_WORDS = "the answers are in ever new words: found at the higher ceiling, as paging by a button"
+_OTHER_ERRORS = "the error is in other words each time"
+_REARRANGED = "what was said before is cut or ordered in another way each time"
 
 LIMITS = {
     "goodbye-in-new-words": _SHORT,
@@ -39,14 +49,49 @@ LIMITS = {
     "growing-insert-and-a-look": _GROWS,
     "two-growing-inserts-alternate": _GROWS,
     "rotation-40-long-20-lines": "a lap of 800 lines is more than is remembered",
-    "shell-polling-a-growing-log-30": _APPENDS,
-    "shell-polling-a-growing-log-30-with-sleeps": _APPENDS,
     **{f"new-spellings-with-{clock}": _FRAMED for clock in CLOCKS},
     **{
         f"30-different-{tool}-with-{receipt}": _MORE_THAN_SHORT
         for tool in ("bash", "execute_code")
         for receipt in ("three-lines", "indented-json")
     },
+    "python-part-loads-30": _MORE_THAN_SHORT,
+    "reading-10-boilerplate-init-files": _EQUAL_LOOKS,
+    "check-types-of-12-files-clean": _EQUAL_LOOKS,
+    "null-checks-of-14-tables-by-query-tool": _EQUAL_LOOKS,
+    "free-rooms-on-12-dates-json": _EQUAL_LOOKS,
+    "schema-of-15-tables-equal-columns": _EQUAL_LOOKS,
+    "search-10-vain-with-a-three-line-hint-then-hit": _EQUAL_LOOKS,
+    "debugger-steps-through-a-for-loop": _NUMBERS,
+    "robot-12-steps-forward": _NUMBERS,
+    "dice-12": _NUMBERS,
+    "health-of-20-hosts": _SWEEP,
+    "partitions-of-24-months": _SWEEP,
+    "calendar-of-22-days": _SWEEP,
+    "eta-falls-20": "a remaining time is masked as a clock",
+    "eta-in-words-falls-20": "a remaining time is masked as a clock",
+    "sleep-and-tail-each-line-4-times": "only every fourth answer says something new",
+    "rollout-status-12": "numbers in an error are masked, and here they are the news",
+    "blocked-by-policy-with-incident": _NEW_WORDS,
+    "sub-agent-same-prompt-new-words": _NEW_WORDS,
+    "truncated-at-another-place": _NEW_WORDS,
+    "write-same-file-and-hypothesis-test": _NEW_WORDS,
+    "error-with-temp-file-names": _OTHER_ERRORS,
+    "typos-of-the-argument-name": _OTHER_ERRORS,
+    "japanese-error-full-width-digits": _OTHER_ERRORS,
+    "result-order-shuffles": _REARRANGED,
+    "truncated-rotation": _REARRANGED,
+    "page-beyond-the-end-echoes-its-number": "the answer is new by the call's own number",
+    "search-vain-in-json-forever": _SHORT,
+    "computer-clicks-near-one-place": _SHORT,
+    "devtools-click-and-snapshot-no-effect": _GROWS,
+    "memory-save-and-growing-search": _GROWS,
+    "todos-grow-with-the-same-read": _FIRST_CHANGE,
+    "same-commit-with-new-message": _FIRST_CHANGE,
+    "same-failing-test-between-comments": _FIRST_CHANGE,
+    "mail-again-in-new-words": _FIRST_CHANGE,
+    "handoff-ping-pong-new-reasons": _FIRST_CHANGE,
+    "login-page-and-post-with-csrf": _FIRST_CHANGE,
 }
 FAMILIES = dict.fromkeys(shape.family for shape in SHAPES.values())
 STORED_BATCHES = 24

@@ -1,10 +1,14 @@
 """Has a changing call a ceiling, whatever it answers?"""
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
+from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.rules import UnbrokenCall
-from tests.core.plays import HUMAN, UNKNOWN, call
+from tests.core.plays import HUMAN, UNKNOWN, call, run
 from tests.rules.told import (
     APPROVE,
     NEVER,
@@ -154,3 +158,55 @@ def test_a_finding_says_which_tools_how_often_and_since_when():
 def test_a_ceiling_of_one_is_refused(field):
     with pytest.raises(ValidationError, match=field):
         UnbrokenCall(**{field: 1})
+
+
+# --- New words ----------------------------------------------------------------------------------
+
+
+def presses(count, *, every=1, name="press"):
+    """A button pressed so often; each page, or every so many, has words of its own."""
+    pages = words(count)
+    return [call(name, button="next", say=f"page {n}\n{pages[n // every]}") for n in range(count)]
+
+
+def test_pages_turned_by_a_button_have_a_higher_ceiling():
+    assert told(RULE, presses(19)) == NEVER
+    assert told(RULE, presses(25)) == Told(ask=20, held=20)
+
+
+def test_so_has_a_shell_command_that_prints_something_new():
+    assert told(RULE, presses(39, name="bash")) == NEVER
+    assert told(RULE, presses(45, name="bash")) == Told(ask=40, held=40)
+
+
+def test_new_words_in_less_than_half_of_the_answers_are_too_few():
+    assert told(RULE, presses(25, every=2)) == Told(ask=20, held=20)
+    assert told(RULE, presses(25, every=3)).ask == 10
+
+
+def test_clocks_and_numbers_are_no_new_words():
+    steps = [call("press", say=f"step {n} took {n} ms\nat 12:00:{n:02}") for n in range(25)]
+    assert told(RULE, steps) == Told(ask=10, held=10)
+
+
+def test_errors_say_nothing_new():
+    steps = [call("press", say=f"no {word}", fails=True) for word in words(25)]
+    assert told(RULE, steps) == Told(ask=10, held=10)
+
+
+def test_what_was_new_is_part_of_the_state():
+    policy, pages = only(UnbrokenCall()), presses(25)
+    guard = LoopGuard(policy)
+    asked = []
+    for page in pages:
+        guard = LoopGuard.from_state(policy, json.loads(json.dumps(guard.to_state())))
+        asked.append(run(guard, page)[0][1].action is Action.ASK)
+    assert asked.index(True) == 19
+
+
+@pytest.mark.parametrize("more", [[1, 2], [-1], ["1"]])
+def test_a_count_of_new_words_that_is_none_is_refused(more):
+    rule = UnbrokenCall().build()
+    rule.load_state([["1f", 3, 1]])
+    with pytest.raises(ValueError, match=r"unpack|count"):
+        rule.load_state([["1f", 3, 1, *more]])

@@ -24,6 +24,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.progress import News
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
+from langchain_loopguard.core.tools import waits
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -106,7 +107,8 @@ class _NothingNewRule:
         if outcome.news is _UNDECIDED:
             self._clocks += outcome.clock_only
             return None
-        if all(traits.poller for traits in batch.traits):
+        calls = zip(batch.traits, batch.canonical, strict=True)
+        if all(traits.poller or waits(traits, arguments) for traits, arguments in calls):
             return None
         if self._free:
             self._free -= 1

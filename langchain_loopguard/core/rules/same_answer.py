@@ -21,6 +21,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.latest import keep_latest
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
+from langchain_loopguard.core.tools import waits
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer
@@ -56,10 +57,11 @@ class SameAnswer(RuleConfig):
     figures."""
 
     ask_clock: int = Field(default=15, ge=2)
-    """The same for a call that only reads and whose answers differ by a clock alone.
+    """The same for a call that only reads and whose answers differ by a clock alone, and for a
+    shell command that waits by itself before it looks (`sleep 60 && ...`).
 
     The seed's allowance for reading. Measured: good runs go up to 4; 10 to 25 give the same
-    figures."""
+    figures. Of the invented shapes, 10 asks about a deployment that is looked at eleven times."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -128,7 +130,7 @@ class _SameAnswerRule:
             self._record_first(batch, outcome)
             return None
         fresh = set(batch.keys) if outcome.worked else set()
-        if fresh:
+        if outcome.worked:
             self._counts = {key: self._counts[key] for key in fresh & self._counts.keys()}
         counts = self._counts
         found: Finding | None = None
@@ -205,10 +207,11 @@ class _SameAnswerRule:
     def _judge(self, batch: Batch, place: int, count: _Count) -> Finding | None:
         traits, config = batch.traits[place], self._config
         limit = config.ask_poller if traits.poller else config.ask
-        if count.equal >= limit:
+        patient = count.clock >= limit and waits(traits, batch.canonical[place])
+        if count.equal >= limit and not patient:
             return self._finding(Action.ASK, batch, place, count.equal, limit)
         limit = config.ask_poller if traits.poller else config.ask_clock
-        if count.clock >= limit and (traits.read_only or traits.poller):
+        if count.clock >= limit and (traits.read_only or traits.poller or patient):
             return self._finding(Action.ASK, batch, place, count.clock, limit)
         if count.equal >= config.warn and not traits.poller:
             return self._finding(Action.WARN, batch, place, count.equal, config.warn)

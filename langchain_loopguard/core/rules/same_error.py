@@ -4,7 +4,9 @@ The arguments may be others each time: up to 40 rejected edits in the labelled r
 clocks are masked, since a line number in the error moves with every try, and so is what the call
 itself said. Counted once a batch (one failed fetch gave its seven siblings one error text), and
 for each error on its own (two errors may alternate). Cleared by a success of that tool, and by
-the first success of a change elsewhere: a failing test is run again after every edit.
+the first success of a change elsewhere: a failing test is run again after every edit. What a
+tool that only reads could not find is cleared by any news from reading as well: a search goes on
+that finds something between dead links.
 
 What it does not see: a failure that the host reports as a success, one error in ever other
 words, and one tool after another that fails (`nothing_new` sees the last when the errors are
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 _MAX_STREAKS = 16
 """Tools and errors counted at once, oldest out first."""
+
+_DUE, _READS = 1, 2
+"""What a streak says besides its count."""
 
 
 class SameError(RuleConfig):
@@ -66,7 +71,8 @@ class _SameErrorRule:
     def __init__(self, config: SameError) -> None:
         self._config = config
         # (hash of the tool's name, error) -> [count, number of the batch where it began, whether
-        # the next batch with other arguments is to be asked about]
+        # the next batch with other arguments is to be asked about (`_DUE`) and whether the tool
+        # only reads (`_READS`)]
         self._streaks: dict[tuple[int, int], list[int]] = {}
 
     def check(self, batch: Batch) -> Finding | None:
@@ -75,10 +81,10 @@ class _SameErrorRule:
             for key, streak in self._streaks.items():
                 if key[0] != tool or streak[0] < self._config.ask:
                     continue
-                if streak[2] or batch.ran_before:
+                if streak[2] & _DUE or batch.ran_before:
                     # Other arguments meet the question once. If they were refused, the next
                     # ones are let through: they may be the way out.
-                    streak[2] = 0
+                    streak[2] &= ~_DUE
                     return self._finding(Action.ASK, name, key, self._config.ask)
         return None
 
@@ -88,6 +94,13 @@ class _SameErrorRule:
             return None
         if streaks and outcome.changed:
             streaks.clear()
+        reading = {
+            name for name, traits in zip(batch.names, batch.traits, strict=True) if traits.read_only
+        }
+        if streaks and outcome.worked and len(reading) == len(set(batch.names)):
+            self._streaks = streaks = {
+                key: streak for key, streak in streaks.items() if not streak[2] & _READS
+            }
         found: Finding | None = None
         for name, error in _errors(batch, outcome).items():
             tool = name_hash(name)
@@ -95,11 +108,13 @@ class _SameErrorRule:
                 for key in [key for key in streaks if key[0] == tool]:
                     del streaks[key]
                 continue
-            streak = streaks.pop((tool, error), None) or [0, batch.number, 0]
+            streak = streaks.pop((tool, error), None)
+            if streak is None:
+                streak = [0, batch.number, _READS if name in reading else 0]
             streaks[tool, error] = streak
             streak[0] += 1
             if streak[0] >= self._config.ask:
-                streak[2] = 1
+                streak[2] |= _DUE
                 found = self._finding(Action.ASK, name, (tool, error), self._config.ask)
             elif streak[0] >= self._config.warn and found is None:
                 found = self._finding(Action.WARN, name, (tool, error), self._config.warn)
@@ -109,7 +124,7 @@ class _SameErrorRule:
     def human_message(self) -> None:
         # What was flagged stays on probation: one more failure runs, the second asks.
         self._streaks = {
-            key: [self._config.ask - 2, streak[1], 0]
+            key: [self._config.ask - 2, streak[1], streak[2] & _READS]
             for key, streak in self._streaks.items()
             if streak[0] >= self._config.ask > 1
         }

@@ -62,7 +62,7 @@ class _SameNumbersRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if not batch.traits[0].read_only or len(batch.traits) > 1:
+        if len(batch.traits) != 1 or not batch.traits[0].read_only:
             if outcome.worked and self._count:
                 self._clear()
             return None

@@ -4,14 +4,17 @@ A changed answer is not always progress: 7 of 39 labelled loops repeat one accep
 34 times, and the file grows with each. So a call that changes something has a ceiling. Reading
 has none: 13 times `scroll_down` is no loop.
 
+The ceiling is higher where the answers say something new, not only in their numbers and clocks:
+pressing `next`, stepping through a debugger, taking the next job off a queue. A file that grows
+by one insert prints lines that were there before, under new numbers.
+
 The run of a batch is broken by progress of another batch; a helper in between that brings
 nothing (`sleep`, `think`) does not break it.
 
 What it does not see: a repeated change with a look between that shows something new each time,
 and two changes in turn whose answers both grow. Pressing `next` and looking at the page, and a
-game of few moves, look the same. What it takes for a loop though it may be none: a shell
-command that prints a growing log for the 20th time; `sleep` between does not help, a tool
-declared as a poller does.
+game of few moves, look the same. What it takes for a loop though it may be none: a button that
+is pressed for the 20th time; a tool declared as a poller is left alone.
 """
 
 from __future__ import annotations
@@ -50,8 +53,15 @@ class UnbrokenCall(RuleConfig):
     """The same for shells, whose calls may well only look: a poll through `bash`.
 
     Measured: good runs go up to 2; 15 to 20 give the same figures, with 21 a case is asked about
-    too late. Of the invented shapes, 19 asks about a log that is looked at 19 times as it
-    grows."""
+    too late."""
+
+    new_words: int = Field(default=2, ge=1)
+    """How many times as high the ceiling is where at least half of the repeats were answered with
+    new words.
+
+    Measured: on the runs no number makes a difference. Of the invented shapes, 1 asks about twelve
+    good ones (pages turned by a button, jobs taken off a queue, steps through a debugger, a log
+    that grows) and finds three loops in ever new words in time that 2 finds later; 3 is as 2."""
 
     def build(self) -> Rule:
         """Make fresh counters."""
@@ -61,7 +71,8 @@ class UnbrokenCall(RuleConfig):
 class _UnbrokenCallRule:
     def __init__(self, config: UnbrokenCall) -> None:
         self._config = config
-        # Key of the batch -> [count, number of the batch where it began]
+        # Key of the batch -> [count, number of the batch where it began, how often it was
+        # answered with new words]
         self._runs: dict[int, list[int]] = {}
 
     def check(self, batch: Batch) -> Finding | None:
@@ -73,19 +84,26 @@ class _UnbrokenCallRule:
         runs = self._runs
         run = runs.get(batch.digest)
         if run is None:
-            runs[batch.digest] = [1, batch.number]
+            runs[batch.digest] = [1, batch.number, 0]
             if len(runs) > _MAX_BATCHES:
                 del runs[next(iter(runs))]
             return None
         run[0] += 1
         shell = any(traits.shell for traits in batch.traits)
         limit = self._config.ask_shell if shell else self._config.ask
+        if run[0] < limit:
+            return None
+        # Neither the first run of it nor the one that is about to come has been compared.
+        if run[2] and 2 * run[2] >= run[0] - 2:
+            limit *= self._config.new_words
         return self._finding(batch, run, limit) if run[0] >= limit else None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         runs = self._runs
         if outcome.worked and runs:
             own = runs.get(batch.digest)
+            if own is not None and outcome.new_words:
+                own[2] += 1
             if own is None:
                 runs.clear()
             elif len(runs) > 1:
@@ -99,13 +117,15 @@ class _UnbrokenCallRule:
         self.human_message()
 
     def to_state(self) -> list[Any]:
-        return [[f"{key:x}", *run] for key, run in self._runs.items()]
+        return [[f"{key:x}", *(run if run[2] else run[:2])] for key, run in self._runs.items()]
 
     def load_state(self, state: Any) -> None:
-        self._runs = {
-            stored.digest(key): [stored.count(count), stored.count(since)]
-            for key, count, since in stored.entries(state, _MAX_BATCHES)
-        }
+        runs = {}
+        for key, count, since, *words in stored.entries(state, _MAX_BATCHES):
+            (new_words,) = words or (0,)
+            counts = map(stored.count, (count, since, new_words))
+            runs[stored.digest(key)] = list(counts)
+        self._runs = runs
 
     def _finding(self, batch: Batch, run: list[int], limit: int) -> Finding:
         tools = ", ".join(dict.fromkeys(batch.names))
