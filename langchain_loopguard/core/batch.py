@@ -59,7 +59,6 @@ class Batch(BatchRecord):
     """
 
     __slots__ = (
-        "_signature",
         "_signatures",
         "calls",
         "canonical",
@@ -93,7 +92,7 @@ class Batch(BatchRecord):
         self.traits = traits
         self.digest = keys[0] if len(keys) == 1 else sum(keys) & _MASK
         self.ran_before = False
-        self._signature: str | None = None
+        self._signature = None
         self._signatures: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -111,7 +110,7 @@ class Batch(BatchRecord):
         return self._signatures
 
     @property
-    def signature(self) -> str:  # type: ignore[override]
+    def signature(self) -> str:
         """The batch's signature, `""` for a batch without calls."""
         if self._signature is None:
             self._signature = join_signatures(self.signatures)

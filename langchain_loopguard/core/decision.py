@@ -145,12 +145,12 @@ class _Allowed(Decision):
     # A class's own `__init__` takes Python four times as long to call as a function.
     __slots__ = ()
     __init__ = object.__init__
-    action = _ALLOW
-    findings: tuple[Finding, ...] = ()
 
 
 def allowed(record: BatchRecord) -> Decision:
     """Make the decision that nothing was found, which most are."""
     decision: Decision = _Allowed()
+    decision.action = _ALLOW
+    decision.findings = ()
     decision.record = record
     return decision

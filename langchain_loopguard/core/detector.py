@@ -55,11 +55,10 @@ class BatchRecord:
     """A batch that was counted, and whose answers may be recorded once.
 
     Attributes:
-        signature: The batch's signature, `""` for a batch without calls.
         used: Whether its answers were recorded.
     """
 
-    __slots__ = ("signature", "used")
+    __slots__ = ("_signature", "used")
 
     def __init__(self, signature: str) -> None:
         """Take a batch as counted and not yet answered.
@@ -67,8 +66,13 @@ class BatchRecord:
         Args:
             signature: The batch's signature.
         """
-        self.signature = signature
+        self._signature: str | None = signature
         self.used = False
+
+    @property
+    def signature(self) -> str:
+        """The batch's signature, `""` for a batch without calls."""
+        return self._signature or ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.signature!r}, used={self.used})"

@@ -1,10 +1,14 @@
 """What does a batch amount to, before and after it ran?"""
 
+import copy
+import pickle
+
 import pytest
 
 from langchain_loopguard.core.answers import match_results
 from langchain_loopguard.core.batch import Outcome
 from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.signature import batch_signature
 
 A, B = ({"name": "bash", "args": {"command": word}, "id": word} for word in "ab")
@@ -71,3 +75,19 @@ def test_with_an_answer_missing_there_is_no_digest():
     assert answers(A, B, a="x") is None
     assert answers(A, B, b="x") is None
     assert answers() == 0
+
+
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - its own
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_decision_and_its_record_can_be_copied(copied, count):
+    calls = [{"name": "job", "args": {"n": n}, "id": f"c{n}"} for n in range(count)]
+    guard = LoopGuard(LoopGuardPolicy.seed())
+    decision = guard.check(calls)
+    copy_of_it = copied(decision)
+    assert copy_of_it.action is decision.action
+    assert copy_of_it.record.signature == decision.record.signature
+    assert guard.record_results(copy_of_it.record, []).findings == ()
