@@ -167,6 +167,8 @@ class Outcome:
         worked: Whether something happened that makes it worth asking an old question again.
         changed: Whether a call succeeded for the first time that is not known to only look.
         clock_only: Whether all that was new was a clock, in the answer of a call that only reads.
+        first_look: Whether all its calls only read, were made for the first time, and were
+            answered at length with what was known.
         new_words: Whether a call that may change something, made before, answered with a line
             that is new by more than clocks and numbers.
     """
@@ -176,6 +178,7 @@ class Outcome:
         "clock_only",
         "digest",
         "failed",
+        "first_look",
         "new_words",
         "news",
         "results",
@@ -188,6 +191,7 @@ class Outcome:
         self.digest: int | None
         self.news = _UNDECIDED
         self.worked = self.changed = self.clock_only = self.new_words = self.failed = False
+        self.first_look = False
         # A sum, so that the order of the calls does not matter; not a plain one, so that two
         # calls with each other's answers differ.
         digest = 0
@@ -212,6 +216,7 @@ def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
     outcome.results = (answer,)
     outcome.news = _UNDECIDED
     outcome.worked = outcome.changed = outcome.clock_only = outcome.new_words = False
+    outcome.first_look = False
     if answer is None:
         outcome.digest = None
         outcome.failed = False

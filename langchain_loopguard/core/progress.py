@@ -120,6 +120,7 @@ class Progress:
         asking an old question again.
         """
         something = undecided = worked = False
+        looks = 0
         several = len(outcome.results) > 1
         for place, answer in enumerate(outcome.results):
             recent, old = self._new, self._old
@@ -162,7 +163,9 @@ class Progress:
                     # Of any other call it makes no difference.
                     if traits.read_only or traits.shell:
                         short = _echoes(answer, batch.calls[place])
-                if not (traits.read_only or error):
+                if traits.read_only:
+                    looks += not (new or short or error)
+                elif not error:
                     something = something or not traits.shell
                     worked = worked or new or short
                     if short or not traits.shell:
@@ -178,6 +181,7 @@ class Progress:
         else:
             outcome.news = _UNDECIDED if undecided else _NOTHING
             outcome.worked = worked
+            outcome.first_look = looks == len(outcome.results)
 
     def hear(self, text: str) -> bool:
         """Remember what another agent said; tell whether a line is new by more than clocks."""

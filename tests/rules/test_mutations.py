@@ -58,6 +58,11 @@ STORIES = {
     "same_answer.ask_clock": (SameAnswer(), [clocked(n) for n in range(20)], Told(None, 15, 16)),
     "nothing_new.warn": (NothingNew(), [READ] * 12, Told(5, 9, 10)),
     "nothing_new.ask": (NothingNew(), [READ] * 12, Told(5, 9, 10)),
+    "nothing_new.first_looks": (
+        NothingNew(),
+        [look("a"), *({**look("a"), "args": {"path": word}} for word in words(30))],
+        Told(9, 17, 18),
+    ),
     "nothing_new.after_work": (NothingNew(), checked_thrice(), Told(20, 36, 37)),
     "unbroken_call.ask": (UnbrokenCall(), [change("x")] * 12, Told(None, 10, 10)),
     "unbroken_call.ask_shell": (UnbrokenCall(), [shell("x")] * 25, Told(None, 20, 20)),

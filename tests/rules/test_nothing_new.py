@@ -90,7 +90,7 @@ def test_what_clears_the_count(other, clears):
 @pytest.mark.parametrize(
     ("other", "counts"),
     [
-        pytest.param({**READ, "args": {"path": "z"}}, True, id="a look with known lines"),
+        pytest.param({**READ, "args": {"path": "z"}}, False, id="a first look with known lines"),
         pytest.param(call("read_file", path="a", say=UNKNOWN), True, id="an unknown answer again"),
         pytest.param(shell("z", say=TEXT), True, id="a command with known lines"),
         pytest.param(call("search", say=TEXT, fails=True), True, id="an error with known lines"),
@@ -282,3 +282,40 @@ def test_numbers_out_of_order_are_refused(numbers, named):
 
 def test_equal_numbers_are_allowed():
     assert told(only(NothingNew(warn=1, ask=1)), [READ] * 3) == Told(ask=2, held=3)
+
+
+# --- First looks --------------------------------------------------------------------------------
+
+
+def checks(count, **more):
+    """Looks at so many places, which all show the same."""
+    places = [{**look("a"), "args": {"path": word}, **more} for word in words(count)]
+    return [look("a"), *places]
+
+
+def test_a_first_look_that_finds_what_is_known_counts_half():
+    assert told(RULE, checks(15)) == Told(warn=9)
+    assert told(RULE, checks(30)) == Told(warn=9, ask=17, held=18)
+
+
+def test_looking_at_the_same_place_again_counts_whole():
+    assert told(RULE, [look("a")] * 12) == Told(warn=5, ask=9, held=10)
+
+
+def test_a_first_look_beside_a_known_one_counts_whole():
+    steps = [[look("a"), check] for check in checks(15)]
+    assert told(RULE, steps).ask == 9
+
+
+def test_news_between_makes_the_next_first_look_the_first():
+    first = checks(40)
+    steps = [step for n in range(20) for step in (*first[2 * n : 2 * n + 1], look(f"new {n}"))]
+    assert told(RULE, steps) == NEVER
+
+
+def test_a_state_without_looks_is_read():
+    rule = NothingNew().build()
+    state = rule.to_state()
+    del state["looks"]
+    rule.load_state(state)
+    assert rule.to_state()["looks"] == 0
