@@ -336,7 +336,7 @@ class TestWhatToolsDeclare:
     def test_the_verdict_is_the_same_in_another_process(self, build, tmp_path):
         # `search` declares that it changes something: asked about earlier than by its name.
         def tools(counter):
-            answer = lambda n: f"Answer {n}\n{'-' * n}"  # noqa: E731
+            answer = lambda n: f"Answer {n}\nLine {n}"  # noqa: E731
             metadata = {"loop_guard": {"read_only": False}}
             return [counting_tool(counter, "search", answer, metadata=metadata)]
 
