@@ -119,7 +119,7 @@ def _guided(name, options):
             Path(folder, str(number)).write_bytes(data)
         arguments = [
             sys.argv[0], f"-runs={options.inputs}", f"-seed={options.seed}",
-            f"-max_len={LONGEST}", "-timeout=20", "-rss_limit_mb=4096", "-len_control=0",
+            f"-max_len={LONGEST}", "-timeout=60", "-rss_limit_mb=4096", "-len_control=0",
             "-print_final_stats=1", f"-artifact_prefix={options.keep}/{name}-", folder,
         ]  # fmt: skip
         atheris.Setup(arguments, TARGETS[name])
