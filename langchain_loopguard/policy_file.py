@@ -50,8 +50,12 @@ def write_policy(policy: LoopGuardPolicy, path: str | os.PathLike[str]) -> None:
     Raises:
         OSError: If the file can't be written.
     """
-    text = json.dumps(policy.model_dump(mode="json"), indent=2, ensure_ascii=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    Path(path).write_text(policy_text(policy), encoding="utf-8")
+
+
+def policy_text(policy: LoopGuardPolicy) -> str:
+    """Give the text of a policy's file."""
+    return json.dumps(policy.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
 
 def named_policy(name: str) -> LoopGuardPolicy:

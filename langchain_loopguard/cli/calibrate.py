@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from langchain_loopguard.cli.output import Force, target_of, write_whole
 from langchain_loopguard.cli.reading import (
     Dask,
     Jobs,
@@ -24,6 +25,7 @@ from langchain_loopguard.cli.reading import (
     results_of,
     wide_console,
 )
+from langchain_loopguard.policy_file import policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
     CalibrationError,
@@ -67,9 +69,7 @@ def calibrate(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The policy file to write.")
     ] = Path("loopguard-policy.json"),
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the policy file if there is one.")
-    ] = False,
+    force: Force = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as one JSON object.")
     ] = False,
@@ -86,7 +86,7 @@ def calibrate(
     _share(max_false_ask, "--max-false-ask")
     _share(confidence, "--confidence")
     _need_scipy()
-    _check_output(output, force=force)
+    target = target_of(output, [*paths, *([str(label)] if label else ())], force=force)
     labels = _labels(label)
     grid = _grid(policy)
     calibrator = Calibrator(grid, allowed=max_false_ask, confidence=confidence)
@@ -99,7 +99,7 @@ def calibrate(
             totals.all.runs += 1
             calibrator.add(measured)
     result = calibrator.result()
-    _write(result, output)
+    _write(result, output, target)
     if as_json:
         problems = [problem.as_dict() for problem in totals.problems]
         typer.echo(json.dumps({**result.as_dict(), "problems": problems}))
@@ -127,15 +127,6 @@ def _need_scipy() -> None:
         raise typer.Exit(2)
 
 
-def _check_output(output: Path, *, force: bool) -> None:
-    if not output.parent.is_dir() or output.is_dir():
-        raise typer.BadParameter(f"{output}: no such place for a file", param_hint="--output")
-    if output.exists() and not force:
-        raise typer.BadParameter(
-            f"{output} exists; --force replaces it, -o writes another", param_hint="--output"
-        )
-
-
 def _grid(policy: str) -> Grid:
     try:
         return Grid(policy_of(policy))
@@ -143,11 +134,11 @@ def _grid(policy: str) -> Grid:
         raise typer.BadParameter(str(error), param_hint="--policy") from error
 
 
-def _write(result: Calibration, output: Path) -> None:
+def _write(result: Calibration, output: Path, target: Path) -> None:
     if result.policy is None:
         return
     try:
-        result.policy.to_file(output)
+        write_whole(target, policy_text(result.policy))
     except OSError as error:
         typer.echo(f"loopguard: {output}: {error.strerror or error}", err=True)
         raise typer.Exit(2) from None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from langchain_loopguard.cli.output import Force, target_of, write_whole
 from langchain_loopguard.cli.reading import (
     Dask,
     Jobs,
@@ -31,6 +31,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("report.html"),
+    force: Force = False,
     policy: PolicyName = "default",
     unattended: Annotated[
         bool,
@@ -59,8 +60,7 @@ def report(
     of the input could not be read; the rest is in the page.
     """
     chosen = policy_of(policy)
-    if not output.parent.is_dir() or output.is_dir():
-        raise typer.BadParameter(f"{output}: no such place for a file", param_hint="--output")
+    target = target_of(output, [*paths, policy], force=force)
     work = DrawWork(chosen, unattended=unattended, content=show_content)
     page = Page(policy=printable(Path(policy).name), content=show_content, most=most)
     totals = Totals(keep=0)
@@ -73,7 +73,7 @@ def report(
     console = wide_console()
     if page.runs:
         try:
-            _write(output, page.render())
+            write_whole(target, page.render())
         except OSError as error:
             typer.echo(f"loopguard: {output}: {error.strerror or error}", err=True)
             raise typer.Exit(2) from None
@@ -81,16 +81,3 @@ def report(
     totals.all.runs = page.runs
     print_problems(console, totals)
     raise typer.Exit(2 if totals.bad or not page.runs else 0)
-
-
-def _write(output: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(text)
-        if output.exists():
-            part.chmod(output.stat().st_mode & 0o777)
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)

@@ -271,7 +271,7 @@ def test_the_command_writes_the_page(command, tmp_path):
 def test_the_command_hides_content_unless_it_is_asked_for(command, tmp_path):
     command([line(repeating(2))])
     hidden = (tmp_path / "page.html").read_text()
-    command([line(repeating(2))], "--show-content")
+    command([line(repeating(2))], "--show-content", "--force")
     shown = (tmp_path / "page.html").read_text()
     assert ("nothing found" in hidden, "nothing found" in shown) == (False, True)
 
@@ -318,7 +318,7 @@ def test_a_page_that_cannot_be_written_is_told(command):
 def test_a_page_that_is_there_is_replaced_and_keeps_its_rights(command, tmp_path):
     (tmp_path / "page.html").write_text("old")
     (tmp_path / "page.html").chmod(0o640)
-    command([line(working(2))])
+    command([line(working(2))], "--force")
     assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o640
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
