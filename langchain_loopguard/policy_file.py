@@ -70,7 +70,9 @@ def named_policy(name: str) -> LoopGuardPolicy:
         return LoopGuardPolicy()
     if plain in LoopGuardPolicy.preset_names():
         return LoopGuardPolicy.preset(plain)
-    if not Path(name).exists():
+    # An empty name would be this directory as a path.
+    if not plain or not Path(name).exists():
         names = ", ".join((_DEFAULT, *LoopGuardPolicy.preset_names()))
-        raise ValueError(f"{name}: neither a file nor a policy's name; the names are {names}")
+        shown = name if plain else repr(name)
+        raise ValueError(f"{shown}: neither a file nor a policy's name; the names are {names}")
     return read_policy(name)

@@ -72,9 +72,17 @@ def policy_of(name: str) -> LoopGuardPolicy:
         typer.BadParameter: If there is none of that name, or the file holds none.
     """
     try:
-        return named_policy(name)
-    except (OSError, ValueError) as error:
+        policy = named_policy(name)
+    except OSError as error:
+        text = f"{name}: {error.strerror or error}"
+        raise typer.BadParameter(text, param_hint="--policy") from error
+    except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--policy") from error
+    if not policy.rules:
+        typer.echo(
+            f"loopguard: the policy {printable(name)} has no rules: it finds no loop", err=True
+        )
+    return policy
 
 
 def printable(text: str) -> str:

@@ -148,7 +148,7 @@ def _tasks(
                     yield _Task(0, piece)
                 else:
                     yield _Task(piece.size, submit(_work_on_piece, piece, work))
-        elif source.size > BLOCK and _can_be_cut(source):
+        elif source.size > BLOCK and not threads and _can_be_cut(source):
             blocks = _blocks(source)
             counts = [submit(count_lines, block) for block in blocks]
             first = 1

@@ -86,8 +86,9 @@ class Page:
         total = self._total()
         quiet, warned, asked, stopped = total.actions
         return (
-            f"{total.runs:,} runs with {total.calls:,} calls: {quiet:,} quiet, {warned:,} warned, "
-            f"{asked:,} asked about, {stopped:,} stopped; {total.saved:,} calls saved."
+            f"{_number(total.runs, 'run')} with {_number(total.calls, 'call')}: {quiet:,} quiet, "
+            f"{warned:,} warned, {asked:,} asked about, {stopped:,} stopped; "
+            f"{_number(total.saved, 'call')} saved."
         )
 
     def _total(self) -> _Tally:
@@ -183,3 +184,7 @@ def _json_for_html(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"))
     return re.sub("[<>&]", lambda found: _ESCAPES[found[0]], text)
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -129,9 +129,11 @@ def _file_pieces(
         else:
             yield from _threads(source, threads)
         return
-    binary = foreign(head)
-    if binary is not None:
-        yield Problem(source.name, binary, ignored=source.found)
+    unread = foreign(head)
+    if unread is None and threads:
+        unread = "no checkpointer, so it has none of the threads that were asked for"
+    if unread is not None:
+        yield Problem(source.name, unread, ignored=source.found)
         return
     yield from text_pieces(source.name, stream, found=source.found)
 

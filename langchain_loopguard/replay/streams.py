@@ -133,6 +133,8 @@ def parse(text: bytes) -> Any:
         raise ValueError("not UTF-8")
     if "depth" in reason or "ecursion" in reason:
         raise ValueError("nested too deeply")
+    if "infinity" in reason:
+        raise ValueError("a number that is too large to be read")
     if any(sign in text for sign in _BEYOND):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(text)

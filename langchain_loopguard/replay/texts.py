@@ -139,13 +139,13 @@ def _broken(source: str, text: bytes, error: ValueError) -> Iterator[Piece | Pro
     if any(format_of(_try(line)) is not None for _, line in lines):
         yield from _line_pieces(source, lines)
     elif text.lstrip()[:1] == b"[":
-        yield from _long_list(source, io.BytesIO(text))
+        yield from _long_list(source, io.BytesIO(text), why=f": {error}")
     else:
         yield Problem(source, f"not JSON: {error}")
 
 
-def _long_list(source: str, stream: Any) -> Iterator[Piece | Problem]:
-    """Read a list's items one by one, up to where it breaks off."""
+def _long_list(source: str, stream: Any, *, why: str = "") -> Iterator[Piece | Problem]:
+    """Read a list's items one by one, up to where it breaks off, and say why if that is known."""
     try:
         import ijson  # noqa: PLC0415 - needed for long and broken lists alone
     except ImportError:
@@ -165,7 +165,8 @@ def _long_list(source: str, stream: Any) -> Iterator[Piece | Problem]:
                 items = []
             items.append((number, item))
     except (ijson.JSONError, ValueError):  # The latter for text that is not UTF-8.
-        problem = Problem(source, f"a list that breaks off or is not JSON after item {number}")
+        text = f"a list that breaks off or is not JSON after item {number}{why}"
+        problem = Problem(source, text)
     except UNPACK_ERRORS as error:
         problem = Problem(source, f"cannot be read to its end: {reason_of(error)}")
     if items:

@@ -80,6 +80,36 @@ def test_a_wrong_option_is_a_usage_error(args, text, write):
     assert text in " ".join(words(done.output.replace("│", "")))
 
 
+def flat(text):
+    return " ".join(words(text.replace("│", "")))
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        pytest.param("", "'': neither a file nor a policy's name", id="no name"),
+        pytest.param("/", "--policy: /: Is a directory", id="a directory"),
+        pytest.param("x" * 300, ": File name too long", id="a name that is too long"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_told_with_the_option(policy, text, write):
+    done = command("replay", write(working(3)), "--policy", policy)
+    assert (done.exit_code, "--policy" in done.output) == (2, True)
+    assert text in flat(done.output)
+    assert "Errno" not in done.output
+
+
+def test_a_policy_without_rules_is_told_to_find_nothing(write):
+    done = command("replay", write(repeating(9)), "--policy", "codex")
+    assert "the policy codex has no rules" in done.stderr
+    assert "no rules" not in command("replay", write(repeating(9))).stderr
+
+
+def test_threads_are_not_looked_for_in_a_file_that_has_none(write):
+    done = command("replay", write(repeating(9)), "--thread", "1")
+    assert (done.exit_code, "no checkpointer" in flat(done.output)) == (2, True)
+
+
 # --- What is printed -----------------------------------------------------------------------------
 
 
@@ -234,6 +264,20 @@ def test_the_standard_input_is_read(write):
     with Path(write(repeating(9))).open("rb") as file:
         done = process("replay", "-", stdin=file)
     assert done.returncode == 1, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("name", ["--help", "demo", "compare", "replay", "replay --json"])
+def test_an_output_that_cannot_be_written_is_told_in_a_line(name, write):
+    paths = {"compare": ["--incident"], "replay": [write(repeating(9))]}
+    command, *options = name.split()
+    code = "from langchain_loopguard.cli import main; main()"
+    start = [sys.executable, "-c", code, command, *paths.get(command, ()), *options]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(start, stdout=full, stderr=subprocess.PIPE, check=False, timeout=100)
+    assert done.returncode == 2
+    said = b"loopguard: the output can't be written: No space left on device\n"
+    assert done.stderr == said
 
 
 def test_away_from_a_terminal_there_is_no_progress_bar(write):

@@ -243,6 +243,10 @@ def test_the_summary_stands_where_scripts_do_not_run():
     assert "2 runs with 11 calls: 1 quiet, 0 warned, 1 asked about" in noscript
 
 
+def test_the_summary_counts_one_as_one():
+    assert page_of([working(1)]).summary().startswith("1 run with 1 call: 1 quiet")
+
+
 # --- The command --------------------------------------------------------------------------------
 
 

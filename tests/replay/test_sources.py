@@ -79,6 +79,9 @@ NOT_READ = {
     "an empty list": (b"[]", "an empty list"),
     "a list of numbers": (b"[1]", "of no known format"),
     "endless brackets": (b"[" * 100_000, "a list that breaks off or is not JSON after item 0"),
+    "nested brackets": (b"[" * 100_000 + b"]" * 100_000, "after item 0: nested too deeply"),
+    "a list with a huge number": (b"[" + b"1" * 5_000 + b"]", "a number that is too large"),
+    "a huge number": (b'{"n": ' + b"1" * 5_000 + b"}", "not JSON: a number that is too large"),
     "endless braces": (b'{"a":' * 100_000, "not JSON: nested too deeply"),
     "no gzip after all": (b"\x1f\x8bnothing", "cannot be unpacked"),
 }
