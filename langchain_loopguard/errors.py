@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.errors import LoopDetectedError
 
 try:
@@ -31,8 +32,9 @@ __all__ = [
 
 NO_CHECKPOINTER = (
     "A person was to be asked, but this graph has no checkpointer, so it could not be resumed. "
-    "Compile it with one (`builder.compile(checkpointer=...)`), or choose another `on_detected`: "
-    "'raise', 'refuse' or 'warn'."
+    "Give it one (`create_agent(..., checkpointer=...)`, `builder.compile(checkpointer=...)`), or "
+    "choose another `on_detected`: 'raise', 'refuse', 'warn' or, not with the callback handler, "
+    "'wrap_up'."
 )
 """What to do when an adapter was to interrupt a graph that can't be resumed."""
 
@@ -41,6 +43,14 @@ RAISED = (
     "the agent try something else."
 )
 """What to do when an adapter was told to raise."""
+
+_ENDED = (
+    "The calls were not run, and nobody is asked any more: the loop was refused as often as "
+    "`LoopGuardPolicy.max_refusals` allows, or its rule ends a run at once. Look at why these "
+    "calls bring nothing new."
+)
+"""The same when the guard ended the run, whatever it was told: to ask or to refuse once more has
+been tried or is not what the rule wants."""
 
 
 class GraphLoopDetectedError(LoopDetectedError, _BubbleUp):
@@ -67,6 +77,8 @@ def loop_detected_error(decision: Decision, cure: str = "") -> GraphLoopDetected
         cure: What the reader of the error can do about it, as a sentence.
     """
     finding = decision.findings[0]
+    if cure == RAISED and decision.action is Action.STOP:
+        cure = _ENDED
     message = " ".join(part for part in (decision.to_person, cure) if part)
     return GraphLoopDetectedError(
         finding.loop, finding.tools, finding.count, finding.threshold, message
