@@ -31,7 +31,7 @@ from langchain_loopguard.endings import check_ended, is_wrapping_up
 from langchain_loopguard.gate import Gate, Turn
 from langchain_loopguard.history import answer_open_calls, last_batch, surplus_answers
 from langchain_loopguard.messages import makes_calls
-from langchain_loopguard.options import OnDetected, check_choice, check_name, policy_of
+from langchain_loopguard.options import OnDetected, check_choice, check_flag, check_name, policy_of
 from langchain_loopguard.tracing import TRACE_POLICY
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             own = name == LoopGuardMiddleware.__name__
             state_key = _STATE_KEY if own else f"{_STATE_KEY}_{name}"
         check_name("state_key", state_key)
+        check_flag("agent_inbox", agent_inbox)
+        check_flag("fail_open", fail_open)
         if state_key in AgentState.__annotations__:
             raise ValueError(f"state_key: must not be a key of the agent's own, {state_key!r}")
         self.on_detected = on_detected

@@ -32,7 +32,14 @@ from langchain_loopguard.endings import check_ended, last_answer
 from langchain_loopguard.gate import Gate, Turn
 from langchain_loopguard.history import answer_open_calls, last_batch, only_calls
 from langchain_loopguard.messages import makes_calls, tool_calls_of
-from langchain_loopguard.options import OnDetected, check_choice, check_name, policy_of
+from langchain_loopguard.options import (
+    OnDetected,
+    check_choice,
+    check_flag,
+    check_name,
+    check_tools,
+    policy_of,
+)
 from langchain_loopguard.tracing import node_options
 from langchain_loopguard.wiring import (
     check_builder,
@@ -136,6 +143,13 @@ class LoopGuardNode:
         }
         for option, name in names.items():
             check_name(option, name)
+        if agent == tools:
+            raise ValueError(f"tools: must be another node than agent, which is {agent!r}")
+        if state_key == messages_key:
+            raise ValueError(f"state_key: must be another key than messages_key, {messages_key!r}")
+        check_flag("agent_inbox", agent_inbox)
+        check_flag("fail_open", fail_open)
+        check_tools("tool_list", tool_list)
         if wrap_up_model is not None and not callable(getattr(wrap_up_model, "invoke", None)):
             raise ValueError(
                 f"wrap_up_model: must be a chat model or another runnable, not {wrap_up_model!r}"
@@ -309,6 +323,7 @@ def add_loop_guard(
         ValueError: If a node, a key or an option is not what it must be, or if the agent or the
             tools have edges of their own. The message names the field and what is allowed.
     """
+    check_name("name", name)
     node = _WiredNode(
         policy,
         on_detected=on_detected,

@@ -6,11 +6,12 @@ what it may be.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from langchain_loopguard.core.policy import LoopGuardPolicy
 
-__all__ = ["OnDetected", "check_choice", "check_name", "policy_of"]
+__all__ = ["OnDetected", "check_choice", "check_flag", "check_name", "check_tools", "policy_of"]
 
 OnDetected = Literal["interrupt", "raise", "refuse", "warn", "wrap_up"]
 """What happens when a loop is detected: a person is asked, the run ends in an error, the calls
@@ -36,3 +37,18 @@ def check_name(option: str, value: Any) -> None:
     """Check that an option is a name."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{option}: must be a name that is not empty, not {value!r}")
+
+
+def check_flag(option: str, value: Any) -> None:
+    """Check that an option is a bool: any text would count as true, `"no"` too."""
+    if not isinstance(value, bool):
+        raise ValueError(  # noqa: TRY004 - one type for everything that is wrong at construction
+            f"{option}: must be True or False, not {value!r}"
+        )
+
+
+def check_tools(option: str, value: Any) -> None:
+    """Check that an option is a list of tools; one tool can be iterated over too, and is none."""
+    one = isinstance(value, str | bytes | Mapping) or callable(getattr(value, "invoke", None))
+    if one or not isinstance(value, Iterable):
+        raise ValueError(f"{option}: must be a list of tools, not {value!r}")

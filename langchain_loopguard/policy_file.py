@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from langchain_loopguard.core.invalid import in_words
 from langchain_loopguard.core.policy import LoopGuardPolicy
 
 if TYPE_CHECKING:
@@ -31,15 +32,12 @@ def read_policy(path: str | os.PathLike[str]) -> LoopGuardPolicy:
         OSError: If the file can't be read.
         PolicyFileError: If it is not JSON or not a policy.
     """
+    data = None
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        return LoopGuardPolicy.model_validate(json.loads(text))
+        data = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return LoopGuardPolicy.model_validate(data)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(str(part) for part in one['loc']) or 'policy'}: {one['msg']}"
-            for one in error.errors(include_url=False, include_input=False)
-        )
-        raise PolicyFileError(f"{path}: not a policy: {wrong}") from error
+        raise PolicyFileError(f"{path}: not a policy: {in_words(error, data)}") from error
     except (ValueError, RecursionError) as error:
         raise PolicyFileError(f"{path}: not JSON: {error}") from error
 

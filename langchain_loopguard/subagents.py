@@ -8,12 +8,10 @@ own counts in its own state, so sub-agents that run side by side never add up.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from langchain_loopguard.middleware import LoopGuardMiddleware
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["guard_subagents"]
 
@@ -43,6 +41,7 @@ def guard_subagents(
         The list to pass as `subagents`.
 
     Raises:
+        ValueError: If an option has a value it can't have; the message names both.
         ImportError: If `general_purpose` is wanted and deepagents isn't installed.
 
     Examples:
@@ -56,13 +55,31 @@ def guard_subagents(
         ```
     """
     guard = LoopGuardMiddleware() if guard is None else guard
-    listed = [dict(subagent) for subagent in subagents]
+    if not isinstance(guard, LoopGuardMiddleware):
+        raise ValueError(  # noqa: TRY004 - one type for everything that is wrong at construction
+            f"guard: must be a LoopGuardMiddleware or None, not {guard!r}"
+        )
+    listed = [dict(subagent) for subagent in _listed(subagents)]
     if general_purpose:
         from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
 
         if all(agent.get("name") != GENERAL_PURPOSE_SUBAGENT["name"] for agent in listed):
             listed.append(dict(GENERAL_PURPOSE_SUBAGENT))
     return [_guarded(subagent, guard) for subagent in listed]
+
+
+def _listed(subagents: Any) -> list[Mapping[str, Any]]:
+    if isinstance(subagents, str | Mapping) or not isinstance(subagents, Iterable):
+        raise ValueError(  # noqa: TRY004 - as above
+            f"subagents: must be a list of sub-agents, not {subagents!r}"
+        )
+    listed = list(subagents)
+    for subagent in listed:
+        if not isinstance(subagent, Mapping):
+            raise ValueError(  # noqa: TRY004 - as above
+                f"subagents: must hold mappings, as create_deep_agent takes them, not {subagent!r}"
+            )
+    return listed
 
 
 def _guarded(subagent: dict[str, Any], guard: LoopGuardMiddleware) -> dict[str, Any]:

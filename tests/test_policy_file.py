@@ -38,10 +38,38 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     ("text", "wrong"),
     [
         pytest.param("{", "policy.json: not JSON", id="no JSON"),
-        pytest.param("[]", "not a policy: policy: Input should be", id="a list"),
-        pytest.param('{"max_refusal": 1}', "max_refusal: Extra inputs", id="an unknown field"),
-        pytest.param('{"max_refusals": -1}', "max_refusals: Input should be", id="a number"),
-        pytest.param('{"rules": [{"rule": "nope"}]}', "rules.0", id="an unknown rule"),
+        pytest.param("[]", "not a policy: must be an object of fields$", id="a list"),
+        pytest.param('{"a": 1}', "a: no such field; the fields are rules,", id="an unknown field"),
+        pytest.param('{"max_refusals": -1}', "max_refusals: must be greater", id="a number"),
+        pytest.param('{"max_refusals": "3"}', "max_refusals: must be a whole number", id="a text"),
+        pytest.param('{"probation": "no"}', "probation: must be true or false", id="no bool"),
+        pytest.param('{"poll_tools": "x"}', "poll_tools: must be a list$", id="no list"),
+        pytest.param('{"poll_tools": [5]}', "poll_tools.0: must be a string", id="no names"),
+        pytest.param('{"rules": [5]}', "rules.0: must be an object of fields", id="no rule"),
+        pytest.param('{"rules": [{}]}', "rules.0: must name its rule", id="a rule without a name"),
+        pytest.param(
+            '{"rules": [{"rule": "nope"}]}',
+            "rules.0: there is no such rule; there are same_answer, .* takt",
+            id="an unknown rule",
+        ),
+        pytest.param(
+            '{"rules": [{"rule": "same_answer", "aks": 1}]}',
+            "policy: same_answer.aks: no such field; the fields are warn, ask, ask_poller",
+            id="an unknown field of a rule",
+        ),
+        pytest.param(
+            '{"rules": [{"rule": "signal_a", "ask": 1}]}',
+            "policy: signal_a.ask: no such field; the fields are note_at, ask_at",
+            id="an unknown field of another system's rule",
+        ),
+        pytest.param(
+            '{"rules": [{"rule": "same_error", "warn": 9}]}',
+            "policy: same_error: warn must not be above ask; here warn is 9, ask is 8",
+            id="numbers out of order",
+        ),
+        pytest.param(
+            '{"stagnation": {"window": 1}}', "stagnation.window: must be greater", id="an inner one"
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_field(text, wrong, tmp_path):

@@ -19,7 +19,7 @@ from langchain_loopguard.callbacks.conversations import RUN
 from langchain_loopguard.callbacks.reading import Reading
 from langchain_loopguard.callbacks.runs import RunTree
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.options import check_choice, check_name, policy_of
+from langchain_loopguard.options import check_choice, check_flag, check_name, policy_of
 from langchain_loopguard.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         check_choice("on_detected", on_detected, OnDetected)
         check_choice("scope", scope, Scope)
         check_name("messages_key", messages_key)
+        check_flag("agent_inbox", agent_inbox)
+        check_flag("fail_open", fail_open)
         if notify is not None and not callable(notify):
             raise ValueError(f"notify: must be callable or None, not {notify!r}")
         if type(max_conversations) is not int or max_conversations < 1:

@@ -6,10 +6,19 @@ itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
+from langchain_loopguard.core.invalid import fields_of, in_words
 from langchain_loopguard.core.presets import PRESETS, preset
 from langchain_loopguard.core.rules import (
     AnyRule,
@@ -27,7 +36,15 @@ from langchain_loopguard.core.tools import ToolTraits, traits_of_name
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+
+
+def _not_blank(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name.strip() for name in names):
+        raise ValueError("each must be a tool's name, and a blank is none")
+    return names
+
+
+_ToolNames: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
 
 
 class LoopGuardPolicy(BaseModel):
@@ -53,29 +70,48 @@ class LoopGuardPolicy(BaseModel):
     """The rules to run; each kind at most once. An empty tuple finds nothing and counts
     nothing."""
 
-    max_refusals: int = Field(default=3, ge=0)
+    max_refusals: int = Field(default=3, ge=0, strict=True)
     """How often a batch of one loop is refused before the run ends (`Action.STOP`), when nobody
     is asked. 0 ends the run at the first detection. No measurement stands behind it: a report
     tells of three hours of refused calls, so there must be an end."""
 
-    probation: bool = True
+    probation: bool = Field(default=True, strict=True)
     """Whether a flagged loop stays flagged over a user turn: the first call of it runs, its
     first repeat with the same answer asks at once."""
 
     stagnation: Stagnation | None = Stagnation()
     """How often the same prose may come; `None` does not look at prose."""
 
-    poll_tools: tuple[str, ...] = ()
+    poll_tools: _ToolNames = ()
     """Names of tools that are meant to be called again until their answer changes."""
 
-    read_only_tools: tuple[str, ...] = ()
+    read_only_tools: _ToolNames = ()
     """Names of tools that change nothing, where the name does not say so."""
 
-    changing_tools: tuple[str, ...] = ()
+    changing_tools: _ToolNames = ()
     """Names of tools that change something, where the name says otherwise."""
 
-    shell_tools: tuple[str, ...] = ()
+    shell_tools: _ToolNames = ()
     """Names of tools that run what they are given, where the name does not say so."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_fields(cls, data: Any) -> Any:
+        unknown = data.keys() - cls.model_fields if isinstance(data, Mapping) else ()
+        if unknown:
+            shown = ", ".join(sorted(map(str, unknown)))
+            raise ValueError(f"{shown}: no such field; the fields are {fields_of(cls)}")
+        return data
+
+    @model_validator(mode="after")
+    def _shells_last(self) -> LoopGuardPolicy:
+        for rule in self.rules:
+            if isinstance(rule, UnbrokenCall) and rule.ask > rule.ask_shell:
+                raise ValueError(
+                    "unbroken_call: ask must not be above ask_shell;"
+                    f" here ask is {rule.ask}, ask_shell is {rule.ask_shell}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _each_rule_once(self) -> LoopGuardPolicy:
@@ -121,14 +157,28 @@ class LoopGuardPolicy(BaseModel):
             raise ValueError(msg)
         rules = []
         for rule in self.rules:
-            change = changes.get(rule.rule, {})
-            if change is not None:
-                rules.append({**rule.model_dump(), **change})
-        return type(self).model_validate({**self.model_dump(), "rules": rules})
+            change: Any = changes.get(rule.rule, {})
+            if change is None:
+                continue
+            if not isinstance(change, Mapping):
+                raise ValueError(  # noqa: TRY004 - one type for everything that is wrong
+                    f"{rule.rule}: must be None or the numbers to change, as in"
+                    f' {{"ask": 7}}, not {change!r}'
+                )
+            rules.append({**rule.model_dump(), **change})
+        data = {**self.model_dump(), "rules": rules}
+        try:
+            return type(self).model_validate(data)
+        except ValidationError as error:
+            raise ValueError(in_words(error, data)) from error
 
     @classmethod
     def _alone(cls, rules: tuple[RuleConfig, ...], options: dict[str, Any]) -> LoopGuardPolicy:
         """Make a policy of these rules and nothing else that finds loops."""
+        if "rules" in options:
+            raise ValueError(
+                "rules: a preset has its own; for others use LoopGuardPolicy(rules=...)"
+            )
         return cls.model_validate(
             {"probation": False, "stagnation": None, **options, "rules": rules}
         )

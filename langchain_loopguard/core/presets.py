@@ -68,6 +68,8 @@ def preset(name: str) -> Preset:
     Raises:
         ValueError: If there is none of that name; the message lists those there are.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"name: must be one of {', '.join(PRESETS)}, not {name!r}")  # noqa: TRY004
     found = PRESETS.get(name.strip().lower().replace("-", "_"))
     if found is None:
         raise ValueError(f"no preset is called {name!r}; there are {', '.join(PRESETS)}")

@@ -232,6 +232,22 @@ class TestTheHelper:
             ("general-purpose", ["LoopGuardMiddleware"]),
         ]
 
+    @pytest.mark.parametrize(
+        ("given", "text"),
+        [
+            pytest.param(("x",), "subagents: must be a list of sub-agents, not 'x'", id="text"),
+            pytest.param((None,), "subagents: must be a list of sub-agents, not None", id="none"),
+            pytest.param((RESEARCHER,), "subagents: must be a list of sub-agents", id="one"),
+            pytest.param(([5],), "subagents: must hold mappings.*not 5", id="a number"),
+            pytest.param(
+                ([], 5), "guard: must be a LoopGuardMiddleware or None, not 5", id="guard"
+            ),
+        ],
+    )
+    def test_refuses_what_is_wrong_and_names_the_field(self, given, text):
+        with pytest.raises(ValueError, match=text):
+            guard_subagents(*given)
+
     def test_leaves_what_it_was_given_alone(self):
         given = {**RESEARCHER, "middleware": []}
         guard_subagents([given])

@@ -460,6 +460,13 @@ class TestConstruction:
             pytest.param({"policy": "seed"}, "policy: must be a LoopGuardPolicy", id="policy"),
             pytest.param({"name": ""}, "name: must be a name", id="name"),
             pytest.param({"state_key": ""}, "state_key: must be a name", id="state_key"),
+            pytest.param(
+                {"agent_inbox": "yes"}, "agent_inbox: .*True or False, not 'yes'", id="inbox"
+            ),
+            pytest.param(
+                {"fail_open": "no"}, "fail_open: must be True or False, not 'no'", id="open"
+            ),
+            pytest.param({"fail_open": None}, "fail_open: must be True or False", id="open-none"),
             pytest.param({"state_key": "messages"}, "state_key: .*'messages'", id="own-key"),
         ],
     )

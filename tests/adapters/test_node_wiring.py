@@ -104,6 +104,17 @@ class TestAddLoopGuard:
             ),
             pytest.param({"policy": "seed"}, "policy: must be a LoopGuardPolicy", id="policy"),
             pytest.param({"state_key": ""}, "state_key: must be a name", id="state_key"),
+            pytest.param(
+                {"state_key": "messages"}, "state_key: must be another key", id="the messages' key"
+            ),
+            pytest.param({"name": ""}, "name: must be a name", id="name"),
+            pytest.param(
+                {"agent_inbox": "yes"}, "agent_inbox: .*True or False, not 'yes'", id="inbox"
+            ),
+            pytest.param(
+                {"fail_open": "no"}, "fail_open: must be True or False, not 'no'", id="open"
+            ),
+            pytest.param({"fail_open": None}, "fail_open: must be True or False", id="open-none"),
         ],
     )
     def test_refuses_what_is_wrong_and_names_the_field(self, options, text):
@@ -111,6 +122,21 @@ class TestAddLoopGuard:
         with pytest.raises(ValueError, match=text):
             add_loop_guard(graph, **options)
         assert set(graph.nodes) == {"agent", "tools"}
+
+    @pytest.mark.parametrize(
+        ("options", "text"),
+        [
+            pytest.param({"agent": "tools"}, "tools: must be another node", id="one node"),
+            pytest.param({"tool_list": "abc"}, "tool_list: .*list of tools, not 'abc'", id="text"),
+            pytest.param(
+                {"tool_list": 5}, "tool_list: must be a list of tools, not 5", id="number"
+            ),
+            pytest.param({"tool_list": counting_tool(Counter())}, "tool_list: must", id="one tool"),
+        ],
+    )
+    def test_a_node_wired_by_hand_refuses_what_is_wrong_too(self, options, text):
+        with pytest.raises(ValueError, match=text):
+            LoopGuardNode(**options)
 
     def test_refuses_a_compiled_graph(self):
         with pytest.raises(ValueError, match="builder: must be a StateGraph"):

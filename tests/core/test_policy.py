@@ -82,7 +82,13 @@ def test_the_default_runs_every_own_rule_but_the_seeds():
         ({"read_only_tools": None}, r"read_only_tools\n.*valid tuple"),
         ({"stagnation": 5}, r"stagnation\n.*Stagnation"),
         ({"stagnation": {"window": 1}}, r"stagnation.window\n.*greater than or equal to 2"),
-        ({"max_refusal": 1}, r"max_refusal\n.*not permitted"),
+        ({"max_refusal": 1}, r"max_refusal: no such field; the fields are rules, max_refusals, "),
+        ({"max_refusals": True}, r"max_refusals\n.*valid integer"),
+        ({"max_refusals": "3"}, r"max_refusals\n.*valid integer"),
+        ({"probation": "no"}, r"probation\n.*valid boolean"),
+        ({"poll_tools": [""]}, r"poll_tools\n.*blank is none"),
+        ({"shell_tools": ["bash", " "]}, r"shell_tools\n.*blank is none"),
+        ({"rules": [UnbrokenCall(ask=30)]}, r"ask is 30, ask_shell is 20"),
         ({"rules": 5}, r"rules\n.*valid tuple"),
         ({"rules": [{"rule": "same_answer", "ask": 1}]}, r"ask\n.*greater than or equal to 2"),
         ({"rules": [{"rule": "same_answer", "asks": 5}]}, r"asks\n.*not permitted"),
@@ -158,8 +164,13 @@ def test_a_foreign_rule_is_tuned_like_an_own_one():
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"same_answer": {"asks": 7}}, "asks\n.*not permitted"),
-        ({"same_answer": {"ask": 2}}, "warn <= ask <= ask_poller"),
+        (
+            {"same_answer": {"asks": 7}},
+            r"same_answer\.asks: no such field; .* warn, ask, ask_poller",
+        ),
+        ({"same_answer": {"ask": 2}}, "warn <= ask <= ask_poller; here warn is 3, ask is 2, ask_p"),
+        ({"same_answer": 7}, r"same_answer: must be None or the numbers.*\{\"ask\": 7\}, not 7"),
+        ({"unbroken_call": {"ask": 30}}, "ask must not be above ask_shell; here ask is 30"),
     ],
 )
 def test_a_bad_change_is_named_with_what_is_allowed(changes, named):
@@ -188,6 +199,16 @@ def test_a_presets_name_may_be_spelled_freely(name):
 def test_an_unknown_preset_lists_those_there_are():
     with pytest.raises(ValueError, match=r"'nope'; there are seed, signals, hermes"):
         LoopGuardPolicy.preset("nope")
+
+
+def test_a_preset_without_a_name_lists_those_there_are():
+    with pytest.raises(ValueError, match=r"name: must be one of seed, .*not None"):
+        LoopGuardPolicy.preset(None)
+
+
+def test_a_preset_takes_no_other_rules():
+    with pytest.raises(ValueError, match=r"rules: a preset has its own"):
+        LoopGuardPolicy.seed(rules=())
 
 
 def test_hermes_holds_calls_back_only_when_told_to():
