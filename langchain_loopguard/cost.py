@@ -80,7 +80,7 @@ def cost_in_words(cost: Mapping[str, Any]) -> str:
     """Say it to a person in a sentence; empty without a cost."""
     if not cost:
         return ""
-    text = f"So far: {_number(cost['calls'], 'tool call')}"
+    text = f"Since the loop began: {_number(cost['calls'], 'tool call')}"
     text += f", {_number(cost['model_calls'], 'model call')}"
     if "total_tokens" in cost:
         text += f", {_number(cost['total_tokens'], 'token')}"

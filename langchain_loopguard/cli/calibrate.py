@@ -25,6 +25,7 @@ from langchain_loopguard.cli.reading import (
     results_of,
     wide_console,
 )
+from langchain_loopguard.cli.tables import print_table
 from langchain_loopguard.policy_file import policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
@@ -165,9 +166,9 @@ def _print(console: Console, result: Calibration, output: Path, *, unused: int) 
         console.print(Text(f"{unused:,} of the labels name no run that was read."))
     if result.rows:
         console.print()
-        console.print(_ladder_table(result))
+        print_table(console, _ladder_table(result))
         console.print()
-        console.print(_alone_table(result))
+        print_table(console, _alone_table(result))
     console.print()
     for line in _verdict(result, output):
         console.print(Text(line), soft_wrap=True)

@@ -20,6 +20,7 @@ from langchain_loopguard.cli.reading import (
     results_of,
     wide_console,
 )
+from langchain_loopguard.cli.tables import print_table
 from langchain_loopguard.replay.compare import (
     Compared,
     CompareWork,
@@ -117,7 +118,7 @@ def _as_dict(result: Compared, standings: list[Standing]) -> dict[str, Any]:
 def _print(totals: Totals, standings: list[Standing], only: Compared | None) -> None:
     console = wide_console()
     if only is not None:
-        console.print(_one_run_table(only, standings))
+        print_table(console, _one_run_table(only, standings))
         console.print(
             Text(
                 "Calls count from 1; the last column counts them from 0, in the same order. Saved:"
@@ -126,7 +127,7 @@ def _print(totals: Totals, standings: list[Standing], only: Compared | None) -> 
             )
         )
     elif totals.all.runs:
-        console.print(_many_runs_table(totals, standings))
+        print_table(console, _many_runs_table(totals, standings))
         console.print(
             Text(
                 "Saved: the calls from the first batch that would have been held back. Solved: the"

@@ -63,9 +63,9 @@ class Teller:
     def trace(self, log: RunLog) -> None:
         """Print the run's last calls, and how often their answer had been there before."""
         table = Table.grid(padding=(0, 2))
-        table.add_column(justify="right", style="dim")
+        table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_column(no_wrap=True)
+        table.add_column()
         for ran in log.ran[-_TRACE_LINES:]:
             table.add_row(str(ran.number), escape(ran.command), _novelty(ran))
         self._print(table)

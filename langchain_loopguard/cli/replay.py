@@ -21,6 +21,7 @@ from langchain_loopguard.cli.reading import (
     results_of,
     wide_console,
 )
+from langchain_loopguard.cli.tables import print_table
 from langchain_loopguard.replay.problems import Problem
 from langchain_loopguard.replay.summary import ReplayWork, Row, Totals
 
@@ -109,7 +110,7 @@ def _print_tables(totals: Totals, policy: str) -> None:
         for row in totals.top:
             _print_content(console, row)
     if totals.all.runs:
-        console.print(_totals_table(totals, policy))
+        print_table(console, _totals_table(totals, policy))
         console.print(
             Text(
                 "Numbers of calls count from 1; a batch is all calls of one message. Saved: the"
@@ -123,7 +124,7 @@ def _print_tables(totals: Totals, policy: str) -> None:
 def _runs_table(totals: Totals) -> Table:
     table = Table(title="Runs with a loop", title_justify="left", box=None, pad_edge=False)
     table.add_column("run", overflow="fold", ratio=3)
-    table.add_column("outcome")
+    table.add_column("outcome", min_width=len("unknown"))
     for name in ("calls", "warns at", "asks at", "stops at", "saved"):
         table.add_column(name, justify="right")
     table.add_column("found", overflow="fold", ratio=2)

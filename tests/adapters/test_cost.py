@@ -167,12 +167,15 @@ def test_the_sentence_says_what_is_known():
     cost = {"calls": 1, "model_calls": 2, "total_tokens": 12345, "seconds": 3.5}
 
     assert cost_in_words(cost) == (
-        "So far: 1 tool call, 2 model calls, 12,345 tokens, in 3.5 seconds."
+        "Since the loop began: 1 tool call, 2 model calls, 12,345 tokens, in 3.5 seconds."
     )
 
 
 def test_the_sentence_leaves_out_what_is_not_known():
-    assert cost_in_words({"calls": 2, "model_calls": 3}) == "So far: 2 tool calls, 3 model calls."
+    assert (
+        cost_in_words({"calls": 2, "model_calls": 3})
+        == "Since the loop began: 2 tool calls, 3 model calls."
+    )
 
 
 # --- In the question, on each host ------------------------------------------------------------

@@ -137,6 +137,17 @@ def test_the_table_holds_the_counts_of_both_runs() -> None:
     assert ["model", "calls", "31", "3", "28"] in rows
 
 
+@pytest.mark.parametrize("width", [60, 40])
+def test_a_narrow_trace_keeps_the_numbers(width: int) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False)
+    Teller(console, answer="stop").trace(run_unguarded(incident(), ignore))
+    lines = out.getvalue().split()
+    assert {"195", "196", "197", "198", "199", "200"} <= set(lines)
+    assert lines.count("before") == 6
+    assert {"86", "50", "87", "56", "88", "51"} <= set(lines)
+
+
 def test_the_trace_shows_the_last_six_calls() -> None:
     numbers = re.findall(r"^ +(\d+)  (?:git|pytest)", told(EVERYTHING), flags=re.MULTILINE)
     assert numbers == ["195", "196", "197", "198", "199", "200"]
