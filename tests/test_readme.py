@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,10 @@ def test_every_named_class_and_function_exists() -> None:
         assert name in langchain_loopguard.__all__
 
 
-def asked_at(steps: list[tuple[str, dict[str, Any], str]]) -> int | None:
-    guard = LoopGuard(LoopGuardPolicy())
+def asked_at(
+    steps: list[tuple[str, dict[str, Any], str]], policy: LoopGuardPolicy | None = None
+) -> int | None:
+    guard = LoopGuard(policy or LoopGuardPolicy())
     for number, (name, args, answer) in enumerate(steps, 1):
         decision = guard.check([{"name": name, "args": args, "id": "c"}])
         if decision.action >= Action.ASK:
@@ -128,6 +131,31 @@ def test_a_growing_log_is_not_caught() -> None:
 def test_changing_calls_in_ever_new_words_are_not_caught() -> None:
     steps = [("send_message", {"text": "bye" + "!" * count}, "sent") for count in range(60)]
     assert asked_at(steps) is None
+
+
+def test_searches_in_vain_are_not_caught_but_where_numbers_or_errors_tell() -> None:
+    words = [chr(97 + at % 26) + chr(97 + at // 26) for at in range(100)]
+    assert asked_at([("search", {"q": word}, "no results") for word in words]) is None
+    assert asked_at([("search", {"q": at}, "no results") for at in range(100)]) == 16
+
+
+def test_of_an_unbroken_call_nine_run() -> None:
+    steps = [("insert", {"row": 1}, f"row {at}\nof a table\nthat grows") for at in range(20)]
+    assert asked_at(steps) == 10
+
+
+@pytest.mark.parametrize(("tool", "held"), [("read_file", 16), ("read_log", 3), ("insert", 3)])
+def test_the_seed_goes_by_names_of_its_own(tool: str, held: int) -> None:
+    steps = [(tool, {"path": "log"}, "the same")] * 20
+    assert asked_at(steps, LoopGuardPolicy.seed()) == held
+
+
+def test_the_named_extras_are_those_there_are() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = {
+        name for names in re.findall(r"\[([a-z,]+)\](?!\()", README) for name in names.split(",")
+    }
+    assert told == project["optional-dependencies"].keys() - {"dev"}
 
 
 # --- The set-up commands ----------------------------------------------------------------------
