@@ -142,6 +142,8 @@ def test_searches_in_vain_are_not_caught_but_where_numbers_or_errors_tell() -> N
 def test_of_an_unbroken_call_nine_run() -> None:
     steps = [("insert", {"row": 1}, f"row {at}\nof a table\nthat grows") for at in range(20)]
     assert asked_at(steps) == 10
+    words = [f"{chr(97 + at)}, a word\nof a text\nthat goes on" for at in range(26)]
+    assert asked_at([("insert", {"row": 1}, answer) for answer in words]) == 20
 
 
 @pytest.mark.parametrize(("tool", "held"), [("read_file", 16), ("read_log", 3), ("insert", 3)])
