@@ -86,7 +86,7 @@ class Turn:
     """Where a run stands when the gate is asked.
 
     Attributes:
-        messages: The state's messages.
+        messages: The state's messages, up to the batch and its answers: `Batch.ends`.
         batch: The calls of the last AI message.
         known: The saved counts, `None` before the first ones and where none are saved.
     """
@@ -568,7 +568,8 @@ def _tools_ran(turn: Turn, reader: MessageReader) -> bool:
     """Tell whether the batch has run, so that only its answers are to be taken in."""
     batch = turn.batch
     if not batch.answered:
-        return False
+        # Tools may have spoken in another way than by answers.
+        return bool(batch.others) and reader.place(turn.messages) == batch.index
     if not batch.waiting:
         return True
     # Some calls are answered and some are not: either a person answered those before the batch

@@ -8,6 +8,7 @@ history is made here. This file must not know graphs or how loops are found.
 from __future__ import annotations
 
 import json
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from langchain_loopguard.core.calls import call_id, call_name
 from langchain_loopguard.messages import (
     NOT_RUN,
     SOURCE,
+    is_human_turn,
     plain_call,
     refusal_messages,
     tool_calls_of,
@@ -34,9 +36,11 @@ __all__ = [
     "answer_open_calls",
     "edited_message",
     "invalid_call_messages",
+    "is_same",
     "last_batch",
     "own_calls",
     "response_message",
+    "rewritten",
     "surplus_answers",
     "without_calls",
     "without_foreign_answers",
@@ -53,7 +57,7 @@ arguments."""
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """The calls of a list's last AI message, when nothing but answers follows it.
+    """The calls of a list's last AI message, and what follows it.
 
     Attributes:
         index: Where the AI message stands.
@@ -64,6 +68,8 @@ class Batch:
         answered: Whether any of its calls has an answer.
         tools_ran: Whether one of the answers is a tool's. A call that was answered without a
             tool, by a person who rejected it for instance, carries `lc_source`.
+        others: What follows besides answers: a person's remark, a framework's note.
+        apart: Whether one of these stands before an answer, which a model API refuses.
     """
 
     index: int
@@ -72,23 +78,42 @@ class Batch:
     unreadable: list[dict[str, Any]]
     answered: bool
     tools_ran: bool
+    others: tuple[BaseMessage, ...] = ()
+    apart: bool = False
+
+    @property
+    def spoken(self) -> bool:
+        """Whether a person has spoken since."""
+        return any(map(is_human_turn, self.others))
+
+    def ends(self, messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """Give the messages up to the batch and its answers, without `others`."""
+        if not self.others:
+            return messages
+        answers = [m for m in messages[self.index + 1 :] if isinstance(m, ToolMessage)]
+        return [*messages[: self.index + 1], *answers]
 
 
 def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
-    """Find the AI message at the end of a list, its answers being all that may follow it.
+    """Find the last AI message of a list.
+
+    Hosts look for it in the same way, so it is that one whose calls run next, whatever a person
+    or a framework has put behind it.
 
     Returns:
-        `None` when the list ends otherwise: with a human message, or with nothing at all.
+        `None` when there is none.
     """
-    index = len(messages) - 1
-    while index >= 0 and isinstance(messages[index], ToolMessage):
+    index, others = len(messages) - 1, False
+    while index >= 0 and not isinstance(messages[index], AIMessage):
+        others = others or not isinstance(messages[index], ToolMessage)
         index -= 1
     message = messages[index] if index >= 0 else None
     if not isinstance(message, AIMessage):
         return None
-    answers = messages[index + 1 :]
-    done = {answer.tool_call_id for answer in answers if isinstance(answer, ToolMessage)}
-    return Batch(
+    after = messages[index + 1 :]
+    answers = [answer for answer in after if isinstance(answer, ToolMessage)]
+    done = {answer.tool_call_id for answer in answers}
+    batch = Batch(
         index,
         message,
         _without_answer(message.tool_calls, done),
@@ -96,6 +121,10 @@ def last_batch(messages: Sequence[BaseMessage]) -> Batch | None:
         bool(answers),
         any(not answer.additional_kwargs.get("lc_source") for answer in answers),
     )
+    if others:
+        batch.others = tuple(other for other in after if not isinstance(other, ToolMessage))
+        batch.apart = not all(isinstance(m, ToolMessage) for m in after[: len(answers)])
+    return batch
 
 
 def _without_answer(calls: Sequence[Any], done: AbstractSet[str]) -> list[dict[str, Any]]:
@@ -114,17 +143,19 @@ def answer_open_calls(messages: Sequence[Any], text: str = NOT_RUN) -> list[AnyM
         text: What the model is told of such a call.
 
     Returns:
-        The same messages, with a tool message for each open call behind its AI message. Answers
-        without a call stay as they are.
+        The same messages, with a tool message for each open call behind its AI message. An
+        answer moves up if something else stands before it; one without a call stays as it is.
     """
     whole: list[AnyMessage] = []
+    moved: set[int] = set()
     index = 0
     while index < len(messages):
         message = messages[index]
-        whole.append(message)
+        if index not in moved:
+            whole.append(message)
         index += 1
         calls = tool_calls_of(message)
-        done: set[str] = set()
+        done: set[str | None] = set()
         while calls and index < len(messages):
             answer = messages[index]
             if not isinstance(answer, ToolMessage):
@@ -132,8 +163,61 @@ def answer_open_calls(messages: Sequence[Any], text: str = NOT_RUN) -> list[AnyM
             done.add(answer.tool_call_id)
             whole.append(answer)
             index += 1
+        still_open = {_id(call) for call in calls} - done
+        if still_open:
+            late = _late_answers(messages, index, still_open)
+            whole.extend(messages[at] for at in late)
+            done.update(messages[at].tool_call_id for at in late)
+            moved.update(late)
         whole.extend(refusal_messages([c for c in calls if _id(c) not in done], text))
     return whole
+
+
+def _late_answers(messages: Sequence[Any], start: int, ids: AbstractSet[str | None]) -> list[int]:
+    """Find the answers that come before the next AI message; ids may start anew there."""
+    found = []
+    for at in range(start, len(messages)):
+        message = messages[at]
+        if isinstance(message, AIMessage):
+            break
+        if isinstance(message, ToolMessage) and message.tool_call_id in ids:
+            found.append(at)
+    return found
+
+
+def is_same(messages: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Tell whether two lists hold the very same messages in the same order."""
+    return len(messages) == len(others) and all(map(operator.is_, messages, others))
+
+
+def rewritten(
+    messages: Sequence[BaseMessage],
+    batch: Batch,
+    changes: Iterable[AnyMessage],
+    *,
+    others_first: bool,
+) -> list[AnyMessage]:
+    """Write a history anew in which nothing stands between a batch and its answers.
+
+    Args:
+        messages: The history up to the batch and its answers, as `Batch.ends` gives it.
+        batch: The batch.
+        changes: Messages to add, or to put in the place of those with the same ids.
+        others_first: Whether what followed the batch goes before it, since further answers are
+            still to come behind it; it goes behind the answers otherwise.
+    """
+    before, tail = messages[: batch.index], messages[batch.index :]
+    places = {message.id: at for at, message in enumerate(tail) if message.id}
+    own: list[Any] = list(tail)
+    last: list[Any] = []
+    for change in changes:
+        if change.id in places:
+            own[places[change.id]] = change
+        else:
+            (own if isinstance(change, ToolMessage) else last).append(change)
+    if others_first:
+        return [*before, *batch.others, *own, *last]
+    return [*before, *own, *batch.others, *last]
 
 
 def invalid_call_messages(calls: Iterable[Mapping[str, Any]]) -> list[ToolMessage]:

@@ -29,7 +29,13 @@ from langgraph.types import Command
 
 from langchain_loopguard.endings import check_ended, is_wrapping_up
 from langchain_loopguard.gate import Gate, Turn
-from langchain_loopguard.history import answer_open_calls, last_batch, surplus_answers
+from langchain_loopguard.history import (
+    answer_open_calls,
+    is_same,
+    last_batch,
+    rewritten,
+    surplus_answers,
+)
 from langchain_loopguard.messages import makes_calls
 from langchain_loopguard.options import OnDetected, check_choice, check_flag, check_name, policy_of
 from langchain_loopguard.tracing import TRACE_POLICY
@@ -46,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["LoopGuardMiddleware", "OnDetected"]
 
 _STATE_KEY = "loop_guard"
+_REMOVE_ALL = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+
 _TOOL_SETTINGS = {"tools", "tool_choice", "parallel_tool_calls"}
 """Model settings that some providers refuse in a call without tools."""
 
@@ -174,16 +182,24 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             InvalidResumeError: If the agent was resumed with a value that is no answer. The
                 question stays open.
         """
+        # What stands behind the AI message changes nothing: the agent runs its calls all the same.
         batch = last_batch(state["messages"])
         if batch is None or not makes_calls(batch.message):
             return None
         if batch.answered and not batch.waiting and state.get("structured_response") is not None:
             return None  # The run ends with it.
-        step = self._gate.before_tools(Turn(state["messages"], batch, state.get(self.state_key)))
+        messages = batch.ends(state["messages"])
+        step = self._gate.before_tools(Turn(messages, batch, state.get(self.state_key)))
         if step is None:
             return None
         jump = {"tools": None, "end": "end"}.get(step.to, "model")
-        return self._update(step, jump)
+        update = self._update(step, jump)
+        if batch.others and step.to != "tools":
+            # Where tools run, `before_model` puts their answers in their place.
+            first = step.to not in {"agent", "end"}
+            whole = rewritten(messages, batch, step.messages, others_first=first)
+            update = {**(update or {}), "messages": [_REMOVE_ALL, *whole]}
+        return update
 
     @hook_config(can_jump_to=["model", "end"])
     async def aafter_model(
@@ -203,17 +219,20 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         messages: list[Any] = state["messages"]
         check_ended(messages)
         batch = last_batch(messages)
-        if batch is None or not batch.answered:
+        if batch is None or not batch.answered or batch.spoken:
             return _repaired(messages)
-        surplus = surplus_answers(messages)
+        own = batch.ends(messages)
+        surplus = surplus_answers(own)
         if surplus:
             removed = {message.id for message in surplus}
-            kept = [message for message in messages if message.id not in removed]
-            batch = last_batch(kept) or batch
-            messages = kept
-        step = self._gate.after_tools(Turn(messages, batch, state.get(self.state_key)))
-        removals = [RemoveMessage(id=str(message.id)) for message in surplus]
+            own = [message for message in own if message.id not in removed]
+        step = self._gate.after_tools(Turn(own, batch, state.get(self.state_key)))
         update = self._update(step, None) if step is not None else None
+        added = step.messages if step is not None else ()
+        if batch.apart or (batch.others and not all(message.id for message in added)):
+            whole = rewritten(own, batch, added, others_first=False)
+            return {**(update or {}), "messages": [_REMOVE_ALL, *whole]}
+        removals = [RemoveMessage(id=str(message.id)) for message in surplus]
         if removals:
             update = update or {}
             update["messages"] = [*update.get("messages", ()), *removals]
@@ -276,9 +295,9 @@ def _schema(state_key: str) -> Any:
 
 def _repaired(messages: list[Any]) -> dict[str, Any] | None:
     whole = answer_open_calls(messages)
-    if len(whole) == len(messages):
+    if is_same(whole, messages):
         return None
-    return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]}
+    return {"messages": [_REMOVE_ALL, *whole]}
 
 
 def _without_tools(request: ModelRequest[Any]) -> ModelRequest[Any]:

@@ -19,18 +19,20 @@ from langchain_core.messages import (
     AIMessage,
     BaseMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
     convert_to_messages,
 )
 from langgraph.config import get_config
 from langgraph.graph import END, MessagesState
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Send
 from pydantic import BaseModel
 
 from langchain_loopguard.endings import check_ended, last_answer
 from langchain_loopguard.gate import Gate, Turn
-from langchain_loopguard.history import answer_open_calls, last_batch, only_calls
+from langchain_loopguard.history import answer_open_calls, last_batch, only_calls, rewritten
 from langchain_loopguard.messages import makes_calls, tool_calls_of
 from langchain_loopguard.options import (
     OnDetected,
@@ -193,30 +195,36 @@ class LoopGuardNode:
         messages = self._messages(state)
         check_ended(messages)
         batch = last_batch(messages)
-        if batch is None:
-            return Command(goto=self.agent if _tools_spoke(messages) else self.end)
-        if not makes_calls(batch.message):
+        if batch is None or not makes_calls(batch.message):
             return Command(goto=self.end)
-        turn = Turn(messages, batch, read_key(state, self.state_key))
+        if batch.others and not (batch.answered or batch.spoken):
+            return Command(goto=self.agent)  # The tools spoke, in their own way.
+        turn = Turn(batch.ends(messages), batch, read_key(state, self.state_key))
         step = self._gate.step(turn, behind_tools=self._behind_tools)
         return self._unguarded(state, turn) if step is None else self._go(state, turn, step)
 
     def _go(self, state: Any, turn: Turn, step: Step) -> Command[Any]:
-        messages = list(step.messages)
+        messages: list[Any] = list(step.messages)
+        batch, stored = turn.batch, step.stored
         goto: str | Send = self.agent
-        if step.to == "tools" and step.run:
-            goto = self._to_tools(
-                state, turn, step.message or turn.batch.message, step.run, stored=step.stored
-            )
-        elif step.to == "end":
+        if step.to == "end":
             goto = self.end
         elif step.to == "error":
             # This node once more, when the answers are saved.
             goto = str(get_config()["metadata"]["langgraph_node"])
         elif step.to == "answer" and self.wrap_up_model is not None:
-            whole = answer_open_calls([*turn.messages[: turn.batch.index + 1], *messages])
+            whole = answer_open_calls([*turn.messages[: batch.index + 1], *messages])
             messages.append(last_answer(messages, self.wrap_up_model.invoke(whole)))
             goto = self.end
+        if batch.others and (batch.apart or step.to != "agent" or messages):
+            # Nothing may stand between the calls and their answers.
+            first = step.to not in {"agent", "end"}
+            whole = rewritten(turn.messages, batch, messages, others_first=first)
+            messages = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]
+        if step.to == "tools" and step.run:
+            goto = self._to_tools(
+                state, turn, step.message or batch.message, step.run, stored=stored
+            )
         update: dict[str, Any] = {}
         if step.counts is not None:
             update[self.state_key] = step.counts
@@ -233,6 +241,7 @@ class LoopGuardNode:
         *,
         stored: bool = True,
     ) -> str | Send:
+        # Many tools nodes look no further than the last message.
         if stored and wanted == {call.get("id") for call in tool_calls_of(message)}:
             return self.tools
         # A tools node runs every call of the last AI message, answered or not, so it is shown
@@ -349,16 +358,6 @@ def add_loop_guard(
     builder.add_edge(tools, name)
     repair_at_start(builder, f"{name}_repair", agent, messages_key=messages_key)
     return builder
-
-
-def _tools_spoke(messages: Sequence[BaseMessage]) -> bool:
-    """Tell whether the tools wrote the messages after the last AI message, an image perhaps."""
-    last = next((message for message in reversed(messages) if _is_ai(message)), None)
-    return last is not None and makes_calls(last)
-
-
-def _is_ai(message: BaseMessage) -> bool:
-    return isinstance(message, AIMessage)
 
 
 def _with(state: Any, key: str, value: Any) -> Any:

@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from typing_extensions import TypedDict
 
-from langchain_loopguard.history import answer_open_calls
+from langchain_loopguard.history import answer_open_calls, is_same
 from langchain_loopguard.tracing import node_options
 
 __all__ = ["check_builder", "read_key", "repair_at_start", "tools_of", "with_state_key"]
@@ -96,7 +96,7 @@ def repair_at_start(builder: _Builder, name: str, agent: str, *, messages_key: s
     def repair(state: Any) -> dict[str, Any]:
         messages = list(read_key(state, messages_key) or ())
         whole = answer_open_calls(messages)
-        if len(whole) == len(messages):
+        if is_same(whole, messages):
             return {}
         return {messages_key: [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]}
 

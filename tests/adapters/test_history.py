@@ -46,6 +46,12 @@ class TestOpenCalls:
         given = [AIMessage("", invalid_tool_calls=[broken]), HumanMessage("next")]
         assert_complete(answer_open_calls(given))
 
+    def test_that_were_answered_behind_a_remark_get_their_answers_back(self):
+        given = [ai_calls(TWO, 1), answer("call_1_1"), HumanMessage("hm"), answer("call_1_0")]
+        whole = answer_open_calls([*given, ai_calls(TWO, 1), HumanMessage("next")])
+        assert_complete(whole)
+        assert whole[:4] == [given[0], given[1], given[3], given[2]]
+
     def test_are_all_there_is_to_repair(self):
         given = [SystemMessage("be brief"), HumanMessage("go"), AIMessage("hi"), HumanMessage("?")]
         assert answer_open_calls(given) == given
@@ -54,11 +60,21 @@ class TestOpenCalls:
 
 
 class TestTheLastBatch:
-    def test_is_none_when_something_else_ends_the_list(self):
+    def test_is_none_without_an_ai_message(self):
         assert last_batch([]) is None
         assert last_batch([HumanMessage("go")]) is None
-        assert last_batch([ai_calls(TWO, 1), HumanMessage("go")]) is None
         assert last_batch([answer("c")]) is None
+
+    def test_is_found_as_the_hosts_find_it_whatever_else_ends_the_list(self):
+        remark, note = HumanMessage("hm"), SystemMessage("step noted")
+        spoken = last_batch([ai_calls(TWO, 1), answer("call_1_0"), remark])
+        assert [call["name"] for call in spoken.waiting] == ["open"]
+        assert (spoken.others, spoken.spoken, spoken.apart) == ((remark,), True, False)
+        given = [ai_calls(TWO, 1), answer("call_1_0"), note, answer("call_1_1")]
+        noted = last_batch(given)
+        assert (noted.others, noted.spoken, noted.apart) == ((note,), False, True)
+        assert noted.waiting == []
+        assert list(noted.ends(given)) == [*given[:2], given[3]]
 
     def test_knows_a_tools_answer_from_a_persons(self):
         rejected = last_batch([ai_calls(TWO, 1), answer("call_1_0", "hitl")])

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuard, LoopGuardMiddleware, LoopGuardPolicy
@@ -14,7 +14,7 @@ from langchain_loopguard.errors import InvalidResumeError
 from langchain_loopguard.messages import NOTICE_MARK
 from tests.adapters.agents import guarded_agent
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
-from tests.adapters.test_node import RESUMES
+from tests.adapters.test_node import RESUMES, with_remark
 from tests.hosts import (
     MODES,
     Counter,
@@ -264,6 +264,47 @@ class TestAUserWhoDoesNotAnswer:
         assert outcome.messages[-1].content == "fine"
         assert [m.content for m in outcome.messages if m.type == "human"] == ["go", "never mind"]
         assert_complete(graph.get_state(thread("t")).values["messages"])
+        assert_requests_complete(model)
+
+
+class TestARemarkBesidesTheAnswer:
+    @pytest.mark.parametrize("how", ["with it", "before it"])
+    @pytest.mark.parametrize(("value", "runs"), [("stop", 2), ("use b", 2), ("continue", 3)])
+    def test_leaves_the_answer_what_it_is(self, value, runs, how):
+        def respond(messages):
+            asked = [message.content for message in messages if isinstance(message, HumanMessage)]
+            if "be brief" in asked:
+                return AIMessage(content="done")
+            return ai_calls([SEARCH], len(messages))
+
+        graph, counter, model = looping(model=ScriptedChatModel(respond=respond))
+        graph.invoke(ask(), thread("t"))
+        result = with_remark(graph, value, how)
+        assert counter.total == runs
+        assert_complete(result["messages"])
+        assert_requests_complete(model)
+        assert "be brief" in [message.content for message in result["messages"]]
+        last = result["messages"][-1].content
+        assert last.startswith("Stopped.") if value == "stop" else last == "done"
+
+    def test_alone_is_no_answer(self):
+        graph, counter, _ = looping()
+        graph.invoke(ask(), thread("t"))
+        graph.update_state(thread("t"), {"messages": [HumanMessage("be brief")]})
+        assert "__interrupt__" in graph.invoke(None, thread("t"))
+        assert counter.total == 2
+
+    def test_leaves_single_decisions_what_they_are(self):
+        calls = [SEARCH, ("open", {"q": "b"})]
+        model = repeating_model(*calls, times=3)
+        graph, counter, _ = looping(model=model, names=("search", "open"))
+        graph.invoke(ask(), thread("t"))
+        decisions = [{"type": "approve"}, {"type": "reject", "message": "not that"}]
+        with_remark(graph, {"decisions": decisions}, "with it")
+        assert counter.runs[4] == ("search", {"q": "a"})
+        assert ("not that", "error") in [
+            (m.content, getattr(m, "status", "")) for m in model.requests[3]
+        ]
         assert_requests_complete(model)
 
 

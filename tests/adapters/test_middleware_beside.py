@@ -13,7 +13,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.tool_call_limit import ToolCallLimitExceededError
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core import messages as langchain_messages
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 from pydantic import BaseModel
 
@@ -495,6 +495,28 @@ class TestOtherHooks:
         result = graph.invoke(ask(), thread("t"))
         assert result["messages"][-1].content == "found it"
         assert model.bound[-1] == []
+
+    @either_order
+    @pytest.mark.parametrize(
+        "note",
+        [
+            HumanMessage("step noted", additional_kwargs={"lc_source": "notes"}),
+            SystemMessage("step noted"),
+        ],
+        ids=["human", "system"],
+    )
+    def test_a_note_behind_the_calls_hides_no_loop_and_stands_behind_the_answers(self, order, note):
+        class Notes(AgentMiddleware):
+            def after_model(self, state, runtime):
+                return {"messages": [note.model_copy()]}
+
+        graph, counter, model = looping([Notes()], order)
+        assert kinds(graph.invoke(ask(), thread("t"))) == ["loop_detected"]
+        assert counter.total == 4
+        assert_requests_complete(model)
+        resume(graph, "stop")
+        assert counter.total == 4
+        assert_complete(graph.get_state(thread("t")).values["messages"])
 
     @either_order
     def test_a_model_that_is_called_again_by_another_one_is_counted_once(self, order):

@@ -59,6 +59,15 @@ def resume(graph, value, config):
     return graph.invoke(Command(resume=value), config)
 
 
+def with_remark(graph, value, how):
+    """Answer the open question, and say something too, in the same command or before."""
+    remark = {"messages": [HumanMessage("be brief")]}
+    if how == "before it":
+        graph.update_state(thread("t"), remark)
+        remark = None
+    return graph.invoke(Command(resume=value, update=remark), thread("t"))
+
+
 class TestAsking:
     @every_wiring
     @every_mode
@@ -371,6 +380,50 @@ class TestAUserWhoDoesNotAnswer:
         with pytest.raises(LoopDetectedError):
             graph.invoke(ask("again"), thread("t"))
         assert counter.total == 4
+        assert_requests_complete(model)
+
+
+class TestARemarkBesidesTheAnswer:
+    @every_wiring
+    @pytest.mark.parametrize("how", ["with it", "before it"])
+    @pytest.mark.parametrize(("value", "runs"), [("stop", 2), ("use b", 2), ("continue", 3)])
+    def test_leaves_the_answer_what_it_is(self, build, value, runs, how):
+        def respond(messages):
+            asked = [message.content for message in messages if isinstance(message, HumanMessage)]
+            if "be brief" in asked:
+                return AIMessage(content="done")
+            return ai_calls([SEARCH], len(messages))
+
+        graph, counter, model = looping(build, model=ScriptedChatModel(respond=respond))
+        graph.invoke(ask(), thread("t"))
+        result = with_remark(graph, value, how)
+        assert counter.total == runs
+        assert_complete(result["messages"])
+        assert_requests_complete(model)
+        assert "be brief" in [message.content for message in result["messages"]]
+        last = result["messages"][-1].content
+        assert last.startswith("Stopped.") if value == "stop" else last == "done"
+
+    @every_wiring
+    def test_alone_is_no_answer(self, build):
+        graph, counter, _ = looping(build)
+        graph.invoke(ask(), thread("t"))
+        graph.update_state(thread("t"), {"messages": [HumanMessage("be brief")]})
+        assert "__interrupt__" in graph.invoke(None, thread("t"))
+        assert counter.total == 2
+
+    @every_wiring
+    def test_leaves_single_decisions_what_they_are(self, build):
+        calls = [SEARCH, ("open", {"q": "b"})]
+        model = repeating_model(*calls, times=3)
+        graph, counter, _ = looping(build, model=model, names=("search", "open"))
+        graph.invoke(ask(), thread("t"))
+        decisions = [{"type": "approve"}, {"type": "reject", "message": "not that"}]
+        with_remark(graph, {"decisions": decisions}, "with it")
+        assert counter.runs[4] == ("search", {"q": "a"})
+        assert ("not that", "error") in [
+            (m.content, getattr(m, "status", "")) for m in model.requests[3]
+        ]
         assert_requests_complete(model)
 
 
