@@ -176,6 +176,7 @@ class Gate:
         fail_open: bool,
         answers_unreadable: bool,
         tools: Iterable[Any] = (),
+        replaces: Callable[[], bool] = lambda: True,
     ) -> None:
         """Take the adapter's options.
 
@@ -188,12 +189,15 @@ class Gate:
             answers_unreadable: Whether calls that can't be parsed are answered before the
                 others run: needed where the host never answers them.
             tools: Tools whose metadata say what they are.
+            replaces: Tells whether a message takes the place of one with the same id in the
+                state. Where it doesn't, no message is changed that stands there already.
         """
         self._policy = policy
         self._on_detected = on_detected
         self._agent_inbox = agent_inbox
         self._fail_open = fail_open
         self._answers_unreadable = answers_unreadable
+        self._replaces = replaces
         self._declared = declarations(tools)
         self._at_hand = AtHand()
         self.telemetry = Telemetry(adapter, logger)
@@ -213,7 +217,7 @@ class Gate:
         """
         said = turn.said_before
         if said is not None:
-            return _wrapped_up(turn, said)
+            return self._wrapped_up(turn, said)
         try:
             reader = self._reader(turn)
             if _tools_ran(turn, reader):
@@ -228,7 +232,7 @@ class Gate:
         """Decide about a batch that no tool has run; returns as `step`."""
         said = turn.said_before
         if said is not None:
-            return _wrapped_up(turn, said)
+            return self._wrapped_up(turn, said)
         if not makes_calls(turn.own):
             return Step("tools")
         try:
@@ -359,7 +363,7 @@ class Gate:
         texts = " ".join(answer.text for answer in resume.calls if answer.kind != "run")
         if not any(answer.kind == "run" for answer in resume.calls):
             return self._refuse(found, texts)
-        noted = _noted(found.turn, texts, {}) if texts else ()
+        noted = self._noted(found.turn, texts, {}) if texts else ()
         self.telemetry.count("approved")
         return Step("tools", self._approved(found), noted)
 
@@ -413,15 +417,15 @@ class Gate:
         if approved and turn.known is None:
             # Where no counts are saved the messages are all that the next reading has.
             message = approved_message(message)
-        changed = [message] if message.id and message is not turn.batch.message else []
+        changed = message is not turn.batch.message and self._can_replace(message)
         return Step(
             "tools" if wanted or not answers else "agent",
             counts,
-            (*changed, *answers),
+            (*((message,) if changed else ()), *answers),
             frozenset(wanted),
             message,
-            # A message without an id can't be replaced, so its edit reaches the tools only.
-            stored=bool(changed) or not edits,
+            # Where a message can't be replaced, its edit reaches the tools only.
+            stored=changed or not edits,
         )
 
     def _refuse(
@@ -435,7 +439,7 @@ class Gate:
         self.telemetry.count("refused")
         turn = found.turn
         if turn.late:
-            answers = _noted(turn, text, mark or {})
+            answers = self._noted(turn, text, mark or {})
         else:
             answers = marked(refusal_messages(turn.calls, text), mark or {})
         return Step(to, self._refused(found), answers)
@@ -476,9 +480,30 @@ class Gate:
             # A person rejected every call of it, so it never ran.
             reader.refuse(Decision(Action.ALLOW, (), reader.guard.record_for(())))
         counts = self._counts(turn, reader, lambda: None) if turn.known is not None else None
-        # An answer without an id can't be replaced by one that carries a notice.
-        noted = [told] if told is not None and told.id else []
+        # It carries the notice in its own place, or nowhere.
+        noted = [told] if told is not None and self._can_replace(told) else []
         return Step("agent", counts, (*noted, *unread, *skipped))
+
+    # --- Messages that change -------------------------------------------------------------
+
+    def _can_replace(self, message: AnyMessage) -> bool:
+        return bool(message.id) and self._replaces()
+
+    def _noted(self, turn: Turn, text: str, mark: Mapping[str, Any]) -> tuple[AnyMessage, ...]:
+        """Add a text to the host's last answer; none where that can't be replaced."""
+        last = turn.messages[-1]
+        if not isinstance(last, ToolMessage) or not self._can_replace(last):
+            return ()
+        return marked([with_notice(last, text)], mark)
+
+    def _wrapped_up(self, turn: Turn, said: str) -> Step:
+        """End a run in which the model made calls although it was to use no tools."""
+        message = turn.batch.message
+        if message.text.strip() and not turn.batch.answered:
+            if self._can_replace(message):
+                return Step("end", messages=(without_calls(message),))
+            said = message.text
+        return Step("end", messages=(*refusal_messages(turn.calls, STOPPED), final_message(said)))
 
     # --- Counts ---------------------------------------------------------------------------
 
@@ -541,24 +566,8 @@ class Gate:
 # --- Answers --------------------------------------------------------------------------------------
 
 
-def _wrapped_up(turn: Turn, said: str) -> Step:
-    """End a run in which the model made calls although it was to use no tools."""
-    message = turn.batch.message
-    if message.id and message.text.strip() and not turn.batch.answered:
-        return Step("end", messages=(without_calls(message),))
-    return Step("end", messages=(*refusal_messages(turn.calls, STOPPED), final_message(said)))
-
-
 def _refusal(found: _Found) -> str:
     return found.decision.to_model if found.turn.late else found.decision.refusal
-
-
-def _noted(turn: Turn, text: str, mark: Mapping[str, Any]) -> tuple[AnyMessage, ...]:
-    """Add a text to the host's last answer; none without an id, which can't be replaced."""
-    last = turn.messages[-1]
-    if not isinstance(last, ToolMessage) or not last.id:
-        return ()
-    return marked([with_notice(last, text)], mark)
 
 
 # --- Reading ----------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from langchain_loopguard.options import (
     check_tools,
     policy_of,
 )
+from langchain_loopguard.reducers import replaces_by_id, running_channel
 from langchain_loopguard.tracing import node_options
 from langchain_loopguard.wiring import (
     check_builder,
@@ -96,7 +97,10 @@ class LoopGuardNode:
         agent: The node that calls the model next, after a refusal or after the tools.
         tools: The node that runs the calls of the last AI message.
         end: Where a run goes that makes no more calls or was stopped.
-        messages_key: The state's key for the messages.
+        messages_key: The state's key for the messages. With a reducer that only appends,
+            `operator.add` for one, no message is changed that stands there already: the model
+            gets no hints, an edited call reaches the tools only, and without a channel for the
+            counts a person is asked about a loop again that was let go on.
         state_key: The state's key for the counts. A state without that channel works too: the
             messages are then read from the first one each time. Guards that run at the same
             time in one graph need a key each.
@@ -118,6 +122,9 @@ class LoopGuardNode:
 
     _behind_tools = False
     """Whether it is known to stand behind the tools too."""
+
+    _known_to_replace: bool | None = None
+    """Whether a message replaces one with the same id, if that was found when it was wired."""
 
     def __init__(
         self,
@@ -171,6 +178,7 @@ class LoopGuardNode:
             fail_open=fail_open,
             answers_unreadable=True,
             tools=tool_list,
+            replaces=self._replaces,
         )
 
     @property
@@ -216,7 +224,9 @@ class LoopGuardNode:
             whole = answer_open_calls([*turn.messages[: batch.index + 1], *messages])
             messages.append(last_answer(messages, self.wrap_up_model.invoke(whole)))
             goto = self.end
-        if batch.others and (batch.apart or step.to != "agent" or messages):
+        if batch.others and not self._replaces():
+            stored = False  # Many tools nodes look at the last message only.
+        elif batch.others and (batch.apart or step.to != "agent" or messages):
             # Nothing may stand between the calls and their answers.
             first = step.to not in {"agent", "end"}
             whole = rewritten(turn.messages, batch, messages, others_first=first)
@@ -241,7 +251,6 @@ class LoopGuardNode:
         *,
         stored: bool = True,
     ) -> str | Send:
-        # Many tools nodes look no further than the last message.
         if stored and wanted == {call.get("id") for call in tool_calls_of(message)}:
             return self.tools
         # A tools node runs every call of the last AI message, answered or not, so it is shown
@@ -257,7 +266,14 @@ class LoopGuardNode:
         if not batch.waiting:
             return Command(goto=self.end)
         wanted = {call.get("id") for call in batch.waiting}
-        return Command(goto=self._to_tools(state, turn, batch.message, wanted))
+        stored = not batch.others
+        return Command(goto=self._to_tools(state, turn, batch.message, wanted, stored=stored))
+
+    def _replaces(self) -> bool:
+        if self._known_to_replace is not None:
+            return self._known_to_replace
+        channel = running_channel(self.messages_key)
+        return channel is None or replaces_by_id(channel)
 
     def _messages(self, state: Any) -> list[BaseMessage]:
         messages = read_key(state, self.messages_key)
@@ -282,6 +298,10 @@ class _WiredNode(LoopGuardNode):
     """A node that `add_loop_guard` has wired."""
 
     _behind_tools = True
+
+    def note_channel(self, channel: Any) -> None:
+        """Find out what the channel of the messages does with ids."""
+        self._known_to_replace = replaces_by_id(channel)
 
 
 def add_loop_guard(
@@ -347,6 +367,7 @@ def add_loop_guard(
         fail_open=fail_open,
     )
     check_builder(builder, name, agent, tools, end=end, messages_key=messages_key)
+    node.note_channel(builder.channels[messages_key])
     builder.add_node(
         name,
         node,

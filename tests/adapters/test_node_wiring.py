@@ -4,7 +4,13 @@ import operator
 from typing import Annotated, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
@@ -18,9 +24,20 @@ from tests.adapters.guarded import (
     assert_complete,
     assert_requests_complete,
     builder_for,
+    by_hand,
+    owned,
     with_channel,
 )
-from tests.hosts import Counter, ai_calls, ask, counting_tool, listed_model, repeating_model, thread
+from tests.hosts import (
+    Counter,
+    ScriptedChatModel,
+    ai_calls,
+    ask,
+    counting_tool,
+    listed_model,
+    repeating_model,
+    thread,
+)
 
 
 def builder(model=None, schema=MessagesState):
@@ -286,6 +303,86 @@ class TestRepair:
         graph = builder(schema=State)
         add_loop_guard(graph, policy=SEED)
         assert ("__start__", "agent") in edges_of(graph.compile())
+
+
+class Appended(TypedDict):
+    messages: Annotated[list, operator.add]
+
+
+class AppendedAndCounts(Appended):
+    loop_guard: dict
+
+
+def naming(messages):
+    """Repeat a call in messages with ids, as the models of every provider have them."""
+    turn = sum(isinstance(message, AIMessage) for message in messages)
+    message = ai_calls([("search", {"q": "a"})], turn)
+    return message.model_copy(update={"id": f"run-{turn}", "content": "I look."})
+
+
+class TestMessagesThatAreOnlyAppended:
+    """`operator.add` keeps a message beside the one with the same id that was to replace it."""
+
+    @pytest.mark.parametrize("schema", [Appended, AppendedAndCounts])
+    @pytest.mark.parametrize("build", [owned, by_hand])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "continue",
+            "use b",
+            {
+                "decisions": [
+                    {"type": "edit", "edited_action": {"name": "search", "args": {"q": "z"}}}
+                ]
+            },
+        ],
+        ids=["continue", "text", "edit"],
+    )
+    def test_stay_valid_whatever_a_person_answers(self, build, schema, value):
+        counter, model = Counter(), ScriptedChatModel(respond=naming)
+        graph = build(model, [counting_tool(counter)], schema=schema)
+        assert "__interrupt__" in graph.invoke(ask(), thread("t"))
+        graph.invoke(Command(resume=value), thread("t"))
+        assert_requests_complete(model)
+        assert_complete(graph.invoke(Command(resume="stop"), thread("t"))["messages"])
+        ran = [args["q"] for _, args in counter.runs]
+        assert ran[2:3] == {"continue": ["a"], "use b": []}.get(str(value), ["z"])
+
+    @pytest.mark.parametrize("build", [owned, by_hand])
+    @pytest.mark.parametrize(("value", "runs"), [("stop", 2), ("continue", 3)])
+    def test_hide_no_answer_behind_a_remark(self, build, value, runs):
+        def respond(messages):
+            said = any(message.content == "be brief" for message in messages)
+            return AIMessage(content="done") if said else naming(messages)
+
+        counter = Counter()
+        model = ScriptedChatModel(respond=respond)
+        graph = build(model, [counting_tool(counter)], schema=Appended)
+        graph.invoke(ask(), thread("t"))
+        remark = {"messages": [HumanMessage("be brief")]}
+        result = graph.invoke(Command(resume=value, update=remark), thread("t"))
+        assert counter.total == runs
+        assert not any(isinstance(message, RemoveMessage) for message in result["messages"])
+
+    def test_stay_valid_when_a_last_answer_makes_calls(self):
+        model = ScriptedChatModel(respond=naming)
+        tools = [counting_tool(Counter())]
+        graph = owned(model, tools, schema=Appended, on_detected="wrap_up")
+        messages = graph.invoke(ask(), thread("t"))["messages"]
+        assert_complete(messages)
+        assert messages[-1].content == "I look."
+
+    def test_get_no_hint_in_an_answer_that_has_an_id(self):
+        def tools(state):
+            asked = state["messages"][-1].tool_calls
+            answers = [ToolMessage("error", tool_call_id=c["id"], id=c["id"]) for c in asked]
+            return {"messages": answers}
+
+        model = ScriptedChatModel(respond=naming)
+        graph = builder_for(model, [], schema=Appended, tools_node=tools)
+        add_loop_guard(graph)
+        graph.compile(checkpointer=InMemorySaver()).invoke(ask(), thread("t"))
+        assert_requests_complete(model)
 
 
 @pytest.mark.parametrize("value", ["stop", "continue", "use b"])
