@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -288,22 +289,36 @@ def without_calls(message: AIMessage) -> AIMessage:
 
 
 def surplus_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Find answers to calls of the last batch that were answered before.
+    """Find answers that were written in a tool's place to calls that have theirs already.
 
     Two guards that each answer the calls they hold back, LangChain's human-in-the-loop
-    middleware for one, may both answer the same call; a model API refuses that.
+    middleware for one, may both answer the same call; a model API refuses that. What a tool
+    answered is never among them: some local models give the calls of a batch one id, and then
+    each of them has an answer of its own.
+
+    Args:
+        messages: A history that ends with the answers of its last batch.
     """
-    surplus: list[BaseMessage] = []
-    done: set[str] = set()
     index = len(messages)
     while index > 0 and isinstance(messages[index - 1], ToolMessage):
         index -= 1
-    for answer in messages[index:]:
-        if isinstance(answer, ToolMessage):
-            if answer.tool_call_id in done:
+    if len(messages) - index < 2:  # noqa: PLR2004 - one answer is none too many
+        return []
+    answers = [message for message in messages[index:] if isinstance(message, ToolMessage)]
+    calls = tool_calls_of(messages[index - 1]) if index else []
+    wanted = Counter(_id(call) or "" for call in calls)
+    wanted.subtract(answer.tool_call_id for answer in answers if not _stands_in(answer))
+    surplus: list[BaseMessage] = []
+    for answer in answers:
+        if _stands_in(answer):
+            if wanted[answer.tool_call_id] <= 0:
                 surplus.append(answer)
-            done.add(answer.tool_call_id)
+            wanted[answer.tool_call_id] -= 1
     return surplus
+
+
+def _stands_in(answer: BaseMessage) -> bool:
+    return bool(answer.additional_kwargs.get("lc_source"))
 
 
 def edited_message(

@@ -10,6 +10,7 @@ from langchain_loopguard.history import (
     edited_message,
     is_approved,
     last_batch,
+    surplus_answers,
     without_foreign_answers,
 )
 from langchain_loopguard.messages import tool_calls_of
@@ -131,6 +132,23 @@ def test_the_mark_of_an_approved_message_is_no_part_of_what_is_sent():
     assert not is_approved(message)
     assert approved.additional_kwargs == message.additional_kwargs
     assert approved.tool_calls == message.tool_calls
+
+
+class TestSurplusAnswers:
+    def test_are_the_second_ones_that_stand_in_for_a_tool(self):
+        given = [ai_calls(TWO, 1), answer("call_1_0", "hitl"), answer("call_1_1")]
+        assert surplus_answers(given) == []
+        again = answer("call_1_0", "loop_guard")
+        assert surplus_answers([*given, again]) == [again]
+
+    def test_of_a_tool_are_none_though_calls_share_an_id(self):
+        asked = ai_calls(TWO, 1)
+        for call in asked.tool_calls:
+            call["id"] = "c"
+        assert surplus_answers([asked, answer("c"), answer("c")]) == []
+        assert surplus_answers([asked, answer("c", "loop_guard"), answer("c", "loop_guard")]) == []
+        again = answer("c", "loop_guard")
+        assert surplus_answers([asked, answer("c"), answer("c"), again]) == [again]
 
 
 class TestForeignAnswers:

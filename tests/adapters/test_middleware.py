@@ -420,6 +420,21 @@ class TestOddBatches:
             "type": "invalid_tool_call",
         }
 
+    @pytest.mark.parametrize("call_id", ["c", ""])
+    def test_calls_that_share_an_id_keep_an_answer_each(self, call_id):
+        def respond(messages):
+            turn = sum(isinstance(message, AIMessage) for message in messages)
+            asked = ai_calls([("search", {"q": f"a{turn}"}), ("search", {"q": f"b{turn}"})], turn)
+            for call in asked.tool_calls:
+                call["id"] = call_id
+            return asked if turn < 2 else AIMessage(content="done")
+
+        model, counter = ScriptedChatModel(respond=respond), Counter()
+        tool = counting_tool(counter, answer=lambda number: f"page {number}")
+        guarded_agent(model, [tool]).invoke(ask(), thread("t"))
+        answers = [m.content for m in model.requests[-1] if isinstance(m, ToolMessage)]
+        assert sorted(answers) == ["page 1", "page 2", "page 3", "page 4"]
+
     def test_calls_that_cannot_be_parsed_beside_others_count_and_are_answered(self):
         def respond(messages):
             turn = sum(isinstance(m, AIMessage) for m in messages)
