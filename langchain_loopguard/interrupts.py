@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from langchain_loopguard.core.calls import call_name
+from langchain_loopguard.core.calls import call_id, call_name
 from langchain_loopguard.cost import cost_in_words
 from langchain_loopguard.errors import InvalidResumeError
 
@@ -260,16 +260,20 @@ def parse_resume(value: Any, calls: Sequence[Mapping[str, Any]] | int) -> Resume
         refuse with one text become `feedback`, so that one meaning has one form.
 
     Raises:
-        InvalidResumeError: If the value is none of the forms, or decides about another number
-            of calls than were asked about. The message names the accepted forms.
+        InvalidResumeError: If the value is none of the forms, decides about another number of
+            calls than were asked about, or decides differently about calls that share an id. The
+            message names the accepted forms.
     """
     count = calls if isinstance(calls, int) else len(calls)
     try:
-        return _parsed(value, count)
+        resume = _parsed(value, count)
     except InvalidResumeError:
         raise
     except Exception as error:  # a value's own methods may do anything
         raise _invalid(value, "a value that can't be read") from error
+    if resume.calls and not isinstance(calls, int):
+        _check_told_apart(value, resume.calls, calls)
+    return resume
 
 
 def _parsed(value: Any, count: int) -> Resume:
@@ -287,6 +291,21 @@ def _parsed(value: Any, count: int) -> Resume:
     if _is_list(value):
         return _from_decisions(value, count)
     raise _invalid(value, f"a value of type {_kind(value)}")
+
+
+def _check_told_apart(
+    value: Any, answers: Sequence[CallAnswer], calls: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse decisions that no host could carry out: it knows a call by its id alone.
+
+    Some local models give the calls of a batch one id. To let one of them run would run the
+    other one too.
+    """
+    first: dict[Any, CallAnswer] = {}
+    for call, answer in zip(calls, answers, strict=True):
+        other = first.setdefault(call_id(call) or "", answer)
+        if other != answer and "run" in {other.kind, answer.kind}:
+            raise _invalid(value, "different decisions about calls that share an id")
 
 
 def _from_text(text: str) -> Resume:

@@ -17,6 +17,7 @@ from langchain_loopguard.interrupts import (
 )
 
 CALL = {"name": "search", "args": {"q": "a"}, "id": "c1", "type": "tool_call"}
+OTHER = {**CALL, "id": "c2"}
 
 
 def found(calls):
@@ -204,7 +205,7 @@ class TestTheAnswer:
 
     def test_may_differ_for_each_call(self):
         decisions = [{"type": "approve"}, {"type": "reject", "message": "no"}]
-        assert parse_resume({"decisions": decisions}, [CALL, CALL]) == Resume(
+        assert parse_resume({"decisions": decisions}, [CALL, OTHER]) == Resume(
             "decisions", calls=(CallAnswer("run"), CallAnswer("refuse", "no"))
         )
 
@@ -213,7 +214,7 @@ class TestTheAnswer:
 
     def test_of_agent_inbox_may_be_one_for_each_call(self):
         answers = [{"type": "accept"}, {"type": "ignore"}]
-        assert parse_resume(answers, [CALL, CALL]) == Resume(
+        assert parse_resume(answers, [CALL, OTHER]) == Resume(
             "decisions", calls=(CallAnswer("run"), CallAnswer("refuse", NO_REASON))
         )
 
@@ -231,3 +232,32 @@ class TestTheAnswer:
             "respond",
             "refuse",
         ]
+
+
+class TestCallsThatShareAnId:
+    CALLS = (
+        {"name": "pay", "args": {"q": "Paris"}, "id": "c"},
+        {"name": "pay", "args": {"q": "Rome"}, "id": "c"},
+        {"name": "pay", "args": {"q": "Oslo"}, "id": "d"},
+    )
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"type": "reject", "message": "not there"},
+            {"type": "respond", "message": "12"},
+            {"type": "edit", "edited_action": {"name": "pay", "args": {"q": "Bonn"}}},
+        ],
+        ids=["reject", "respond", "edit"],
+    )
+    def test_are_decided_about_alike(self, other):
+        approve = {"type": "approve"}
+        for decisions in ([approve, other, approve], [other, approve, other]):
+            with pytest.raises(InvalidResumeError, match="share an id"):
+                parse_resume({"decisions": decisions}, self.CALLS)
+        for decisions in ([approve, approve, other], [other, other, approve]):
+            assert parse_resume({"decisions": decisions}, self.CALLS).kind == "decisions"
+
+    def test_may_be_refused_in_different_words(self):
+        decisions = [{"type": "reject", "message": text} for text in ("a", "b", "c")]
+        assert parse_resume({"decisions": decisions}, self.CALLS).kind == "decisions"

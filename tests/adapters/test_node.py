@@ -338,6 +338,25 @@ class TestResuming:
         assert "tool_calls" not in edited.additional_kwargs
 
     @every_wiring
+    def test_cannot_tell_calls_apart_that_share_an_id(self, build):
+        def respond(messages):
+            asked = ai_calls([SEARCH, ("search", {"q": "b"})], len(messages))
+            for call in asked.tool_calls:
+                call["id"] = f"c{len(messages)}"
+            return asked
+
+        graph, counter, model = looping(build, model=ScriptedChatModel(respond=respond))
+        graph.invoke(ask(), thread("t"))
+        decisions = [{"type": "approve"}, {"type": "reject", "message": "not b"}]
+        with pytest.raises(InvalidResumeError, match="share an id"):
+            resume(graph, {"decisions": decisions}, thread("t"))
+        assert counter.total == 4
+        result = resume(graph, "stop", thread("t"))
+        assert counter.total == 4
+        assert_complete(result["messages"])
+        assert_requests_complete(model)
+
+    @every_wiring
     def test_with_text_too_often_ends_the_run(self, build):
         graph, counter, model = looping(build)
         graph.invoke(ask(), thread("t"))
