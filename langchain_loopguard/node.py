@@ -323,7 +323,10 @@ def add_loop_guard(
 
     The edges become agent -> guard and tools -> guard; the guard goes on to the tools, the agent
     or the end. An edge START -> agent is led through one more node, which answers the calls that
-    an interrupted turn left open when the user writes something new instead of answering. Call
+    an interrupted turn left open when the user writes something new instead of answering. That
+    takes a reducer for the messages that puts one in the place of another, as `add_messages` and
+    what is built upon it do; with any other one a warning is logged, and it is for the agent to
+    send the model what `langchain_loopguard.history.answer_open_calls` makes of its history. Call
     it last, before `compile`, on a graph without own edges out of the agent and out of the
     tools: they would run besides the guard's and past a refusal.
 

@@ -31,9 +31,10 @@ def replaces_by_id(channel: Any) -> bool:
     try:
         probe = channel.from_checkpoint([HumanMessage("a", id="1"), AIMessage("b", id="2")])
         probe.update([[AIMessage("c", id="2")]])
-        one = [(message.id, message.content) for message in probe.get()]
+        # By the texts, since a reducer may give the content another form and drop the ids.
+        changed = [str(message.text) for message in probe.get()]
         probe.update([[RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("d", id="3")]])
-        return one == [("1", "a"), ("2", "c")] and [m.id for m in probe.get()] == ["3"]
+        return changed == ["a", "c"] and [str(message.text) for message in probe.get()] == ["d"]
     except Exception:  # noqa: BLE001 - the reducer is somebody else's and may do anything
         return False
 

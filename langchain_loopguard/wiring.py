@@ -7,18 +7,29 @@ This file must not know the guard. What it can't see are edges that are added la
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import RemoveMessage
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from typing_extensions import TypedDict
 
 from langchain_loopguard.history import answer_open_calls, is_same
+from langchain_loopguard.reducers import replaces_by_id
 from langchain_loopguard.tracing import node_options
 
 __all__ = ["check_builder", "read_key", "repair_at_start", "tools_of", "with_state_key"]
+
+logger = logging.getLogger("langchain_loopguard")
+
+_NO_REPAIR = (
+    "The reducer of %r only appends, so the loop guard can't change a message there. Calls that "
+    "an interrupted turn leaves open stay open when the user writes something new: send the "
+    "model what langchain_loopguard.history.answer_open_calls makes of the history. Under "
+    "add_messages the guard does it."
+)
 
 _Builder = StateGraph[Any, Any, Any, Any]
 
@@ -86,11 +97,13 @@ def with_state_key(builder: _Builder, state_key: str) -> Any:
 def repair_at_start(builder: _Builder, name: str, agent: str, *, messages_key: str) -> None:
     """Lead an edge START -> agent through a node that answers the calls left open.
 
-    Nothing is done without such an edge, or when the messages have another reducer than
-    `add_messages`, with which answers can't be put in their place.
+    Nothing is done without such an edge. It can't be done, and a warning says so, where the
+    reducer of the messages takes no history in the place of another one.
     """
-    reducer = getattr(builder.channels[messages_key], "operator", None)
-    if (START, agent) not in builder.edges or reducer is not add_messages:
+    if (START, agent) not in builder.edges:
+        return
+    if not replaces_by_id(builder.channels[messages_key]):
+        logger.warning(_NO_REPAIR, messages_key)
         return
 
     def repair(state: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Does the guard own the edges it needs, and is a graph it can't guard refused at construction?"""
 
 import operator
+from functools import partial
 from typing import Annotated, TypedDict
 
 import pytest
@@ -38,6 +39,10 @@ from tests.hosts import (
     repeating_model,
     thread,
 )
+
+
+class Appended(TypedDict):
+    messages: Annotated[list, operator.add]
 
 
 def builder(model=None, schema=MessagesState):
@@ -296,17 +301,42 @@ class TestRepair:
         after = graph.get_state(thread("t")).values["messages"]
         assert after[: len(before)] == before
 
-    def test_is_not_tried_with_a_reducer_that_only_appends(self):
+    @pytest.mark.parametrize(
+        "reducer",
+        [
+            add_messages(format="langchain-openai"),
+            partial(add_messages, format=None),
+            lambda left, right: add_messages(left, right)[-50:],
+        ],
+        ids=["with a format", "partial", "wrapped"],
+    )
+    def test_is_done_with_a_reducer_that_is_built_upon_the_usual_one(self, reducer, caplog):
         class State(TypedDict):
-            messages: Annotated[list, operator.add]
+            messages: Annotated[list, reducer]
+
+        model = repeating_model(times=3)
+        graph = owned(model, [counting_tool(Counter())], schema=State)
+        assert "__interrupt__" in graph.invoke(ask(), thread("t"))
+        graph.invoke(ask("never mind"), thread("t"))
+        assert_requests_complete(model)
+        assert not caplog.records
+
+    def test_is_not_tried_with_a_reducer_that_only_appends(self, caplog):
+        graph = builder(schema=Appended)
+        add_loop_guard(graph, policy=SEED)
+        assert ("__start__", "agent") in edges_of(graph.compile())
+        assert ["only appends" in record.getMessage() for record in caplog.records] == [True]
+
+    def test_is_not_tried_with_a_reducer_that_fails(self, caplog):
+        def picky(left, right):
+            raise TypeError
+
+        class State(TypedDict):
+            messages: Annotated[list, picky]
 
         graph = builder(schema=State)
         add_loop_guard(graph, policy=SEED)
-        assert ("__start__", "agent") in edges_of(graph.compile())
-
-
-class Appended(TypedDict):
-    messages: Annotated[list, operator.add]
+        assert len(caplog.records) == 1
 
 
 class AppendedAndCounts(Appended):
