@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.core.errors import LoopDetectedError
 
+WITHHELD = "<what a person said>"
+"""What stands in an error in place of a person's words, since errors are logged."""
+
 _LET_RUN, _ENDS = "let_run", "ends"
 _BEFORE = "loop_guard_before"
 """Metadata key of an AI message that says what became of the batch before it. Response metadata
@@ -63,10 +66,12 @@ class Mark:
     Attributes:
         refused: Whether the answer is the guard's, and not a tool's.
         note: What is written besides.
+        withheld: What a person said, to be put where the answer says `WITHHELD`.
     """
 
     refused: bool = False
     note: Mapping[str, Any] = field(default_factory=dict)
+    withheld: str = ""
 
 
 LET_RUN = Mark(note={_LET_RUN: True})
@@ -218,6 +223,8 @@ def _note(message: ToolMessage, mark: Mark) -> None:
     if mark.note:
         kwargs[SOURCE] = {**_noted(message), **mark.note}
     message.additional_kwargs = kwargs
+    if mark.withheld and isinstance(message.content, str):
+        message.content = message.content.replace(WITHHELD, mark.withheld)
 
 
 def _noted(message: BaseMessage) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from langgraph.prebuilt.tool_node import ToolInvocationError
 
+from langchain_loopguard.callbacks.marks import WITHHELD
 from langchain_loopguard.core.errors import LoopDetectedError
 
 
@@ -20,10 +21,20 @@ class RefusedCallError(LoopDetectedError, ToolInvocationError, RuntimeError):
 
     message: str
 
-    def __init__(self, error: LoopDetectedError, text: str, tool: str) -> None:
-        """Refuse a call of `tool` with `text`, because of `error`."""
+    def __init__(
+        self, error: LoopDetectedError, text: str, tool: str, *, by_person: bool = False
+    ) -> None:
+        """Refuse a call of `tool` with `text`, because of `error`.
+
+        Args:
+            error: What was detected.
+            text: What the model is told.
+            tool: The tool's name.
+            by_person: Whether the text is a person's, which is not to be logged.
+        """
         # The bases' own constructors want a validation error and format it.
-        Exception.__init__(self, text)
+        Exception.__init__(self, WITHHELD if by_person else text)
+        self._shown = WITHHELD if by_person else text
         self.signature = error.signature
         self.tools = error.tools
         self.count = error.count
@@ -40,5 +51,9 @@ class RefusedCallError(LoopDetectedError, ToolInvocationError, RuntimeError):
         return self._reason
 
     def __repr__(self) -> str:
-        """Say what the model is to read: a `ToolNode` that handles every error shows it this."""
-        return self.message
+        """Say what the model is to read: a `ToolNode` that handles every error shows it this.
+
+        LangChain logs it too, so a person's words are not in it; they take the place of
+        `WITHHELD` once the `ToolNode` has made an answer of it.
+        """
+        return self._shown

@@ -11,6 +11,7 @@ answered too, so that each agent around it ends in the same way.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
@@ -104,8 +105,11 @@ class Verdicts:
             mark = marks.ends(ending.error, ending.last_word)
         else:
             mark = marks.REFUSED_ALONE if batch.answer.runs_any(batch) else marks.REFUSED
+        by_person = ending is None and batch.question is not None
+        if by_person:
+            mark = replace(mark, withheld=text)
         _mark(kept, run.call_id, mark, session)
-        return _refused(reason, text, batch.decision.findings)
+        return _refused(reason, text, batch.decision.findings, by_person=by_person)
 
     def on_model(
         self, history: History, session: Session, run: Run, task: Task | None, sent: Any
@@ -320,13 +324,15 @@ def _mark(kept: Conversation, call_id: str | None, mark: marks.Mark, session: Se
         session.marked = True
 
 
-def _refused(error: LoopDetectedError, text: str, findings: Sequence[Any]) -> Exception:
+def _refused(
+    error: LoopDetectedError, text: str, findings: Sequence[Any], *, by_person: bool = False
+) -> Exception:
     try:
         from langchain_loopguard.callbacks.refusal import RefusedCallError
     except ImportError:  # LangGraph without its `ToolNode`: nothing turns it into an answer.
         return error
     tools = findings[0].tools if findings else error.tools
-    return RefusedCallError(error, text, ", ".join(tools))
+    return RefusedCallError(error, text, ", ".join(tools), by_person=by_person)
 
 
 def _error(decision: Decision, cure: str) -> LoopDetectedError:

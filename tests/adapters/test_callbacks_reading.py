@@ -22,6 +22,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
+from langchain_loopguard.callbacks.marks import WITHHELD
 from langchain_loopguard.messages import NOTICE_MARK
 from tests.hosts import (
     GRAPHS,
@@ -348,6 +349,7 @@ async def test_a_tool_node_that_handles_every_error_asks_and_refuses_too(handled
     messages = graph.get_state(config).values["messages"]
     told = [m.content for m in messages if isinstance(m, ToolMessage)][-1]
     assert ("Use the archive." if handled is True else "It failed.") in told
+    assert WITHHELD not in told
     graph.invoke(Command(resume="stop"), config)
     messages = graph.get_state(config).values["messages"]
     assert_valid_history(messages)

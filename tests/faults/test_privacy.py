@@ -1,9 +1,9 @@
 """Does anything of a call or of an answer get where nobody asked for it?
 
-Each tool call carries a secret in its arguments and each answer another one; a guarded run is
-asked about, continued, refused, stopped and failed, and everything that the guard leaves behind
-is searched for them. The messages hold them by nature, and so does the question: a person has
-to see what is to run.
+Each tool call carries a secret in its arguments and each answer another one, and so does what a
+person says; a guarded run is asked about, continued, refused, stopped and failed, and everything
+that the guard leaves behind is searched for them. The messages hold them by nature, and so does
+the question: a person has to see what is to run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ from tests.hosts import (
 
 ARGUMENT = "xq-argument-7f3a"
 ANSWER = "xq-answer-91bc"
-SECRETS = (ARGUMENT, ANSWER)
+SAID = "xq-said-52de"
+SECRETS = (ARGUMENT, ANSWER, SAID)
 every_adapter = pytest.mark.parametrize("adapter", adapters())
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 every_mode = pytest.mark.parametrize("mode", ["interrupt", "raise", "refuse", "warn"])
@@ -144,10 +145,11 @@ def played(adapter: str, policy: str, mode: str) -> Played:
     config = thread("t", *handlers, traces)
     errors: list[Exception] = []
     stream: list[Any] = []
-    answers = iter(("continue", {"type": "perhaps"}, "Use the archive.", "stop"))
+    feedback = {"type": "feedback", "message": f"My password is {SAID}."}
+    answers = iter(("continue", {"type": "perhaps"}, f"Use {SAID}.", feedback, "stop"))
     value: Any = ask()
     try:
-        for _ in range(6):
+        for _ in range(7):
             with provider.get_tracer("app").start_as_current_span("run"):
                 try:
                     stream += graph.stream(value, config, stream_mode="custom")
