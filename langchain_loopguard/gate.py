@@ -88,12 +88,16 @@ class Turn:
     Attributes:
         messages: The state's messages, up to the batch and its answers: `Batch.ends`.
         batch: The calls of the last AI message.
-        known: The saved counts, `None` before the first ones and where none are saved.
+        known: The saved counts, `None` before the first ones and where none are saved. An empty
+            mapping, with which a channel of the user's own may begin, is `None` too.
     """
 
     messages: Sequence[BaseMessage]
     batch: Batch
     known: Any
+
+    def __post_init__(self) -> None:
+        self.known = _known(self.known)
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -260,7 +264,7 @@ class Gate:
         if not found:
             return None
         try:
-            counts = self._fresh().to_state() if known is None else known
+            counts = self._fresh().to_state() if _known(known) is None else known
             return with_declarations(counts, found) if isinstance(counts, Mapping) else None
         except Exception as error:  # noqa: BLE001 - as in `step`
             self.fault(error)
@@ -643,6 +647,11 @@ def _checkpointed() -> bool:
     # LangGraph sets the key for every task, to None without a checkpointer. Should it be gone
     # one day, a thread id is what a checkpointer asks for.
     return settings.get(_CHECKPOINTER, settings.get("thread_id")) is not None
+
+
+def _known(counts: Any) -> Any:
+    # A reducer of the user's own, or a state's default, begins with an empty mapping.
+    return None if type(counts) is dict and not counts else counts
 
 
 def _is_newer(known: Any, own: Mapping[str, Any]) -> bool:

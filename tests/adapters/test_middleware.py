@@ -345,6 +345,13 @@ class TestTheState:
         assert len(lines) == 1
         assert "99" in lines[0].getMessage()
 
+    def test_may_begin_as_an_empty_mapping(self, caplog):
+        graph, counter, _ = looping(fail_open=False)
+        graph.update_state(thread("t"), {"loop_guard": {}}, as_node=BEFORE)
+        assert "__interrupt__" in graph.invoke(ask(), thread("t"))
+        assert counter.total == 2
+        assert not caplog.records
+
     @pytest.mark.parametrize("odd", [{}, {"v": 1}, {"v": 1, "guard": 3}, {"v": 1, "tools": 3}])
     def test_that_is_odd_is_counted_anew(self, odd):
         graph, counter, _ = looping()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import operator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -721,6 +722,16 @@ class TestFaults:
         result = graph.invoke({**ask(), "loop_guard": odd}, thread("t"))
         assert "__interrupt__" in result
         assert counter.total == 2
+
+    def test_an_empty_mapping_is_no_count_yet(self, caplog):
+        class Started(MessagesState):
+            loop_guard: Annotated[dict, operator.or_]
+
+        graph, counter, _ = looping(schema=Started, fail_open=False)
+        result = graph.invoke(ask(), thread("t"))
+        assert "__interrupt__" in result
+        assert counter.total == 2
+        assert not caplog.records
 
     def test_a_state_without_messages_names_the_option(self):
         node = LoopGuardNode(messages_key="chat")
