@@ -126,6 +126,10 @@ class Verdicts:
         if batch is None:
             return None
         error = self._settle(history.conversation, batch, session, run, task, at_model=True)
+        if error is None and session.ending is None and batch.ended:
+            # The run was started again where its thread was to end, so it ends there again.
+            reason = _error(batch.decision, RAISED)
+            session.ending = Ending(reason, _NOT_RUN, seen_by=[history.conversation])
         if error is None and session.ending is not None:
             error = self.end(session.ending, session, run, task)
         if error is None and batch.answer is not None:

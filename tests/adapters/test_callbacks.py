@@ -290,6 +290,23 @@ async def test_the_model_reads_a_persons_text_about_a_tool_that_does_not_exist(h
     assert_valid_history(saved)
 
 
+@pytest.mark.parametrize("same", [True, False], ids=["same handler", "new handler"])
+@every_graph
+async def test_a_run_that_ended_in_an_error_over_such_a_tool_ends_again_without_a_model(host, same):
+    model = repeating_model(("no_such_tool", {}))
+    graph = GRAPHS[host](model, [counting_tool(Counter())], checkpointer=InMemorySaver())
+    one = handler(on_detected="raise")
+    with pytest.raises(LoopDetectedError):
+        graph.invoke(ask(), thread("t", one))
+    called = len(model.requests)
+    for _ in range(3):
+        with pytest.raises(LoopDetectedError, match="no_such_tool"):
+            graph.invoke(None, thread("t", one if same else handler(on_detected="raise")))
+    assert len(model.requests) == called
+    if same:
+        assert one.stats()["stopped"] == 1
+
+
 # --- Nobody is asked --------------------------------------------------------------------------
 
 
