@@ -42,6 +42,10 @@ class AtHand:
         self._kept: dict[int, _Kept] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[AtHand], tuple[()]]:
+        """Make of a copy one with none at hand: a reader is given out once."""
+        return AtHand, ()
+
     def keep(self, counts: Any, reader: MessageReader, checked: AIMessage | None = None) -> None:
         """Keep a reader.
 

@@ -180,7 +180,7 @@ class Gate:
         fail_open: bool,
         answers_unreadable: bool,
         tools: Iterable[Any] = (),
-        replaces: Callable[[], bool] = lambda: True,
+        replaces: Callable[[], bool] | None = None,
     ) -> None:
         """Take the adapter's options.
 
@@ -194,7 +194,8 @@ class Gate:
                 others run: needed where the host never answers them.
             tools: Tools whose metadata say what they are.
             replaces: Tells whether a message takes the place of one with the same id in the
-                state. Where it doesn't, no message is changed that stands there already.
+                state, as it does by default. Where it doesn't, no message is changed that
+                stands there already.
         """
         self._policy = policy
         self._on_detected = on_detected
@@ -491,7 +492,7 @@ class Gate:
     # --- Messages that change -------------------------------------------------------------
 
     def _can_replace(self, message: AnyMessage) -> bool:
-        return bool(message.id) and self._replaces()
+        return bool(message.id) and (self._replaces is None or self._replaces())
 
     def _noted(self, turn: Turn, text: str, mark: Mapping[str, Any]) -> tuple[AnyMessage, ...]:
         """Add a text to the host's last answer; none where that can't be replaced."""

@@ -160,6 +160,15 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.state_schema = _schema(state_key)
         self.tools = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the schema, a class that no module holds."""
+        return {name: value for name, value in vars(self).items() if name != "state_schema"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the schema anew."""
+        vars(self).update(state)
+        self.state_schema = _schema(self.state_key)
+
     @property
     def name(self) -> str:
         """The name of the middleware instance."""

@@ -44,6 +44,10 @@ class Telemetry:
         self._lock = threading.Lock()
         self._counts: dict[Count, int] = dict.fromkeys(get_args(Count), 0)
 
+    def __reduce__(self) -> tuple[type[Telemetry], tuple[Adapter, logging.Logger]]:
+        """Make of a copy one that has counted nothing."""
+        return Telemetry, (self._adapter, self._logger)
+
     def count(self, *what: Count) -> None:
         """Count one of each; safe in any thread."""
         with self._lock:

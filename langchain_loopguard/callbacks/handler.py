@@ -46,6 +46,13 @@ Scope = Literal["thread", "handler"]
 """Over what the handler counts."""
 
 
+_SEEN = frozenset({"_lock", "_logged", "_told", "_telemetry", "_current_task", "_runs"}) | {
+    "_reading",
+    "_verdicts",
+}
+"""What is made of the options, and of the events that came."""
+
+
 class LoopGuardCallbackHandler(BaseCallbackHandler):
     """Stops an agent that repeats its tool calls, from `config["callbacks"]`.
 
@@ -133,6 +140,11 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self.agent_inbox = agent_inbox
         self.notify = notify
         self.fail_open = fail_open
+        self.max_conversations = max_conversations
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start with nothing seen."""
         self._lock = threading.RLock()
         self._logged = False
         self._told: list[Decision] = []
@@ -142,13 +154,22 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._reading = Reading(
             self.policy,
             self._runs,
-            on_detected=on_detected,
-            scope=scope,
-            messages_key=messages_key,
-            max_conversations=max_conversations,
+            on_detected=self.on_detected,
+            scope=self.scope,
+            messages_key=self.messages_key,
+            max_conversations=self.max_conversations,
             tell=self._revealed,
         )
         self._verdicts: Verdicts | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the options: a copy has seen nothing, and runs that are open aren't its own."""
+        return {name: value for name, value in vars(self).items() if name not in _SEEN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with nothing seen."""
+        vars(self).update(state)
+        self._begin()
 
     @property
     def ignore_retriever(self) -> bool:
