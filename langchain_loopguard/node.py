@@ -64,6 +64,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopGuardNode", "LoopGuardState", "OnDetected", "add_loop_guard"]
 
+_SCRATCHPAD = "__pregel_scratchpad"
+"""Where a task's config holds what the task was resumed with."""
+
 _USUAL: frozenset[type] = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 
 
@@ -205,9 +208,9 @@ class LoopGuardNode:
         batch = last_batch(messages)
         if batch is None or not makes_calls(batch.message):
             return Command(goto=self.end)
-        if batch.others and not (batch.answered or batch.spoken):
-            return Command(goto=self.agent)  # The tools spoke, in their own way.
         turn = Turn(batch.ends(messages), batch, read_key(state, self.state_key))
+        if batch.others and not (batch.answered or batch.spoken) and self._may_have_run(turn):
+            return Command(goto=self.agent)  # The tools spoke, in their own way.
         step = self._gate.step(turn, behind_tools=self._behind_tools)
         return self._unguarded(state, turn) if step is None else self._go(state, turn, step)
 
@@ -268,6 +271,14 @@ class LoopGuardNode:
         wanted = {call.get("id") for call in batch.waiting}
         stored = not batch.others
         return Command(goto=self._to_tools(state, turn, batch.message, wanted, stored=stored))
+
+    def _may_have_run(self, turn: Turn) -> bool:
+        """Tell whether it is unknown if the tools ran that have left no answer.
+
+        The counts know it. Without any, only an answer to the guard's question shows that they
+        didn't; where the guard stands behind the tools, counts are saved before the first run.
+        """
+        return turn.known is None and not self._behind_tools and not _is_resumed()
 
     def _replaces(self) -> bool:
         if self._known_to_replace is not None:
@@ -382,6 +393,15 @@ def add_loop_guard(
     builder.add_edge(tools, name)
     repair_at_start(builder, f"{name}_repair", agent, messages_key=messages_key)
     return builder
+
+
+def _is_resumed() -> bool:
+    """Tell whether this task was interrupted and has an answer now."""
+    try:
+        scratchpad = get_config()["configurable"][_SCRATCHPAD]
+        return bool(scratchpad.resume) or scratchpad.get_null_resume(False) is not None  # noqa: FBT003
+    except Exception:  # noqa: BLE001 - the host's internals, which may be gone one day
+        return False
 
 
 def _with(state: Any, key: str, value: Any) -> Any:

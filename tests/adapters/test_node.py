@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
@@ -423,6 +423,45 @@ class TestARemarkBesidesTheAnswer:
         assert "be brief" in [message.content for message in result["messages"]]
         last = result["messages"][-1].content
         assert last.startswith("Stopped.") if value == "stop" else last == "done"
+
+    @every_wiring
+    def test_that_a_framework_makes_hides_no_answer_either(self, build):
+        graph, counter, _ = looping(build)
+        graph.invoke(ask(), thread("t"))
+        note = {"messages": [SystemMessage("step noted")]}
+        result = graph.invoke(Command(resume="stop", update=note), thread("t"))
+        assert counter.total == 2
+        assert result["messages"][-1].content.startswith("Stopped.")
+        assert_complete(result["messages"])
+
+    @pytest.mark.parametrize("build", [owned, with_channel], ids=["owned", "owned-schema"])
+    def test_that_the_agent_makes_hides_no_loop(self, build):
+        def agent(state):
+            turn = sum(isinstance(message, AIMessage) for message in state["messages"])
+            return {"messages": [ai_calls([SEARCH], turn), SystemMessage("step noted")]}
+
+        graph, counter, _ = looping(build, agent_node=agent)
+        result = graph.invoke(ask(), thread("t"))
+        assert "__interrupt__" in result
+        assert counter.total == 2
+        assert_complete(graph.invoke(Command(resume="stop"), thread("t"))["messages"])
+
+    @every_wiring
+    def test_is_all_that_some_tools_answer_with(self, build):
+        def tools(state):
+            runs.append(1)
+            return {"messages": [HumanMessage("image", additional_kwargs={"lc_source": "media"})]}
+
+        def respond(messages):
+            turn = sum(isinstance(message, AIMessage) for message in messages)
+            asked = ai_calls([("search", {"q": str(turn)})], turn)
+            return asked if turn < 3 else AIMessage(content="done")
+
+        runs = []
+        model = ScriptedChatModel(respond=respond)
+        graph, _, _ = looping(build, model=model, tools_node=tools)
+        assert graph.invoke(ask(), thread("t"))["messages"][-1].content == "done"
+        assert len(runs) == 3
 
     @every_wiring
     def test_alone_is_no_answer(self, build):
