@@ -25,6 +25,11 @@ _MOST = 64
 where more runs take turns than that, their counts are read."""
 
 
+_MOST_ARGUMENTS = 65_536
+"""Bytes of a batch's arguments up to which its reader is kept before it has run: a run that dies
+in a tool leaves it here for long. To read counts takes no time beside that of larger arguments."""
+
+
 class _Kept(NamedTuple):
     counts: Any
     reader: MessageReader
@@ -57,6 +62,8 @@ class AtHand:
         calls: list[dict[str, Any]] = []
         if checked is None:
             reader.forget_step()
+        elif reader.pending_bytes > _MOST_ARGUMENTS:
+            return
         else:
             calls = tool_calls_of(checked)
         with self._lock:

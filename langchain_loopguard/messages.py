@@ -18,6 +18,7 @@ from xxhash import xxh3_128_hexdigest
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.answers import encode_text
+from langchain_loopguard.core.batch import Batch
 from langchain_loopguard.core.calls import call_id, call_name, read_call
 from langchain_loopguard.core.decision import Action, Decision, allowed
 from langchain_loopguard.core.errors import GuardStateError
@@ -342,6 +343,12 @@ class MessageReader:
     def waits(self) -> bool:
         """Whether the batch counted last may still get answers."""
         return self._open
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of arguments are remembered of a batch that has no answers yet."""
+        record = None if self._decision is None else self._decision.record
+        return sum(map(len, record.canonical)) if isinstance(record, Batch) else 0
 
     @property
     def human_id(self) -> str | None:

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.policy import LoopGuardPolicy
 
 
+_HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
+"""Metadata of a tool's run in which a tool may declare what it is."""
+
+
 @dataclass(slots=True, eq=False)
 class History:
     """What a model call is about to continue.
@@ -310,6 +314,8 @@ class Reading:
             tags: The tool's tags.
             asks: As for `model_starts`.
         """
+        if not _HINTS.isdisjoint(run.told):
+            run.tool_name = call["name"]
         found = self._heard(run, session, call) or self._in_state(run, task, call, asks=asks)
         if found is None:
             found = self._known(run, call) or self._direct(run, call, tags)
@@ -431,12 +437,16 @@ class Reading:
 
     def _conversation(self, key: Key, run: Run) -> Conversation:
         kept = self.conversations.get_again(key, run.session)
-        if kept is not None:
-            return kept
-        live = run.session in self.runs
-        if not live:
-            self.conversations.trim_sessions(self.runs)
-        return self.conversations.get(key, run.session, live=live)
+        if kept is None:
+            live = run.session in self.runs
+            if not live:
+                self.conversations.trim_sessions(self.runs)
+            kept = self.conversations.get(key, run.session, live=live)
+        if run.tool_name is not None:
+            # What a tool declares comes with its run, so of parallel calls the first time only
+            # that of the one which starts first.
+            kept.reader.guard.declare(run.tool_name, run.told)
+        return kept
 
     def _new_reader(self) -> MessageReader:
         return MessageReader(LoopGuard(self._policy))

@@ -47,6 +47,7 @@ class Run:
         tool: The innermost tool run around it.
         resume: What the graph was resumed with; `MISSING` in a run that is no resume.
         is_tool: Whether it is a tool's run.
+        tool_name: The name of a tool that may declare in `told` what it is.
         leads: Whether the session of any run is named after it.
         call_id: The id of the tool call that a tool run answers.
         batch: The batch that a tool run belongs to, and the conversation of that batch.
@@ -65,6 +66,7 @@ class Run:
     tool: Run | None = None
     resume: Any = MISSING
     is_tool: bool = False
+    tool_name: str | None = None
     leads: bool = False
     call_id: str | None = None
     batch: Batch | None = None

@@ -83,6 +83,16 @@ class TestACheckThatWasNotSaved:
         at_hand.keep(counts, reader, message)
         assert at_hand.take(counts, message.model_copy()) is None
 
+    def test_is_not_where_its_arguments_are_large(self):
+        at_hand, counts = AtHand(), {}
+        for size, kept in ((10_000, True), (100_000, False)):
+            args = {"text": "x" * size}
+            message = AIMessage("", id="a", tool_calls=[{"name": "w", "args": args, "id": "1"}])
+            reader = MessageReader(LoopGuard())
+            reader.check(message)
+            at_hand.keep(counts, reader, message)
+            assert (at_hand.take(counts, message) is reader) is kept
+
     def test_is_not_when_somebody_has_changed_the_calls_in_place(self, reader, message):
         at_hand, counts = AtHand(), {}
         at_hand.keep(counts, reader, message)

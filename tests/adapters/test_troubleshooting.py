@@ -218,13 +218,9 @@ def test_waiting_is_asked_about_where_the_name_does_not_say_so(name, build):
 POLLER = {"name": "job_state", "metadata": {"loop_guard": {"poller": True}}}
 
 
-@pytest.mark.parametrize("build", [with_middleware, with_node], ids=["middleware", "node"])
+@ADAPTERS
 def test_a_tool_that_is_declared_a_poller_is_asked_about_late(build):
     assert waits(build, POLLER) == 20
-
-
-def test_the_handler_does_not_see_what_a_tool_declares():
-    assert waits(with_handler, POLLER) == 5
 
 
 @ADAPTERS
