@@ -46,6 +46,19 @@ class PersonAskedError(GraphInterrupt):
     __str__ = __repr__
 
 
+class LastWordError(ParentCommand):
+    """LangGraph's signal that a node ends with a message, with a `repr` that does not show it.
+
+    For the same reason: the message holds what a person gave as a reason.
+    """
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        return f"{type(self).__name__}(<a final message>)"
+
+    __str__ = __repr__
+
+
 class Asked(NamedTuple):
     """A question of one of the tasks of a step, as it was saved.
 
@@ -166,7 +179,7 @@ class Task:
         node = self._run.node
         if not node or self.messages(key) is None:
             return None
-        return ParentCommand(Command(graph=node, update={key: [message]}))
+        return LastWordError(Command(graph=node, update={key: [message]}))
 
 
 def _asked(look: Any) -> list[Asked]:

@@ -304,7 +304,8 @@ class Verdicts:
         if resume.kind == "stop":
             reason = f" Reason: {resume.text}" if resume.text else ""
             session.ending = Ending(
-                _error(batch.decision, _BY_PERSON + reason),
+                # Where this is raised LangChain logs it, so the person's reason is not in it.
+                _error(batch.decision, _BY_PERSON),
                 _NOT_RUN,
                 f"Stopped. {batch.decision.to_person or _BY_PERSON}{reason}",
                 seen_by=[kept],

@@ -146,7 +146,8 @@ def played(adapter: str, policy: str, mode: str) -> Played:
     errors: list[Exception] = []
     stream: list[Any] = []
     feedback = {"type": "feedback", "message": f"My password is {SAID}."}
-    answers = iter(("continue", {"type": "perhaps"}, f"Use {SAID}.", feedback, "stop"))
+    stop = {"type": "stop", "message": f"My password is {SAID}."}
+    answers = iter(("continue", {"type": "perhaps"}, f"Use {SAID}.", feedback, stop))
     value: Any = ask()
     try:
         for _ in range(7):
