@@ -13,7 +13,8 @@ from tests.hosts import Counter, agent_graph, ask, counting_tool, listed_model
 from tests.load.crowd import WAYS, crowd, guards
 from tests.load.soak import KINDS, soak
 
-BATCHES = {"guard": 20_000, "handler-tools": 3_000, "handler-chains": 800}
+# In the first 30,000 batches the tables of known names fill, a thousand names each.
+BATCHES = {"guard": 40_000, "handler-tools": 3_000, "handler-chains": 800}
 
 soaked = functools.cache(soak)
 
