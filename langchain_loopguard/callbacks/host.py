@@ -53,8 +53,8 @@ class LastWordError(ParentCommand):
     """
 
     def __repr__(self) -> str:
-        """Say what it is."""
-        return f"{type(self).__name__}(<a final message>)"
+        """Say what it is, by the name that LangGraph's users know."""
+        return f"{ParentCommand.__name__}(<a final message>)"
 
     __str__ = __repr__
 
