@@ -155,8 +155,6 @@ class LoopGuardNode:
         }
         for option, name in names.items():
             check_name(option, name)
-        if agent == tools:
-            raise ValueError(f"tools: must be another node than agent, which is {agent!r}")
         if state_key == messages_key:
             raise ValueError(f"state_key: must be another key than messages_key, {messages_key!r}")
         check_flag("agent_inbox", agent_inbox)

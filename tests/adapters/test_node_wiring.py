@@ -148,7 +148,6 @@ class TestAddLoopGuard:
     @pytest.mark.parametrize(
         ("options", "text"),
         [
-            pytest.param({"agent": "tools"}, "tools: must be another node", id="one node"),
             pytest.param({"tool_list": "abc"}, "tool_list: .*list of tools, not 'abc'", id="text"),
             pytest.param(
                 {"tool_list": 5}, "tool_list: must be a list of tools, not 5", id="number"
