@@ -556,3 +556,47 @@ def test_prose_that_is_no_text_is_not_counted(said):
     guard = LoopGuard()
     decisions = [guard.prose(said) for _ in range(10)]
     assert {decision.action for decision in decisions} == {Action.ALLOW}
+
+
+# --- Other agents -------------------------------------------------------------------------------
+
+HAND_OVER = call("transfer_to_worker", say="Transferred.")
+
+
+def handed_over(times, report):
+    """Hand over again and again; what was found, and the guard."""
+    guard, found = LoopGuard(), []
+    for n in range(times):
+        found += [finding for _, decision in run(guard, HAND_OVER) for finding in decision.findings]
+        guard.heard(report(n))
+    return found, guard
+
+
+def test_what_another_agent_reports_is_as_good_as_an_answer():
+    assert handed_over(30, lambda n: f"Chapter {n} is done.")[0] == []
+
+
+@pytest.mark.parametrize(
+    "report", ["I can't.", "", "  \n", None, 7, "took 3 ms\nat 12:03:07"], ids=repr
+)
+def test_a_report_without_news_is_not(report):
+    assert handed_over(30, lambda n: report)[0]
+
+
+def test_a_report_that_is_new_by_a_clock_alone_is_not():
+    assert handed_over(30, lambda n: f"I can't. ({n} ms)")[0]
+
+
+def test_reports_without_end_do_not_fill_the_state():
+    _, guard = handed_over(1, lambda n: "")
+    for n in range(2000):
+        guard.heard("\n".join(f"{n} {line}" for line in range(40)))
+    assert len(json.dumps(guard.to_state())) < 8192
+    LoopGuard.from_state(guard.policy, guard.to_state())
+
+
+def test_a_policy_without_the_idea_of_progress_hears_nothing():
+    guard = LoopGuard(LoopGuardPolicy.seed())
+    before = guard.to_state()
+    guard.heard("Chapter 1 is done.")
+    assert guard.to_state() == before
