@@ -7,10 +7,9 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -30,21 +29,13 @@ from langchain_loopguard.core.rules import (
     SameNumbers,
     UnbrokenCall,
 )
+from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import foreign_rule
 from langchain_loopguard.core.stagnation import Stagnation
 from langchain_loopguard.core.tools import ToolTraits, traits_of_name
 
 if TYPE_CHECKING:
     import os
-
-
-def _not_blank(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(name.strip() for name in names):
-        raise ValueError("each must be a tool's name, and a blank is none")
-    return names
-
-
-_ToolNames: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
 
 
 class LoopGuardPolicy(BaseModel):
@@ -82,16 +73,16 @@ class LoopGuardPolicy(BaseModel):
     stagnation: Stagnation | None = Stagnation()
     """How often the same prose may come; `None` does not look at prose."""
 
-    poll_tools: _ToolNames = ()
+    poll_tools: ToolNames = ()
     """Names of tools that are meant to be called again until their answer changes."""
 
-    read_only_tools: _ToolNames = ()
+    read_only_tools: ToolNames = ()
     """Names of tools that change nothing, where the name does not say so."""
 
-    changing_tools: _ToolNames = ()
+    changing_tools: ToolNames = ()
     """Names of tools that change something, where the name says otherwise."""
 
-    shell_tools: _ToolNames = ()
+    shell_tools: ToolNames = ()
     """Names of tools that run what they are given, where the name does not say so."""
 
     @model_validator(mode="before")
@@ -102,16 +93,6 @@ class LoopGuardPolicy(BaseModel):
             shown = ", ".join(sorted(map(str, unknown)))
             raise ValueError(f"{shown}: no such field; the fields are {fields_of(cls)}")
         return data
-
-    @model_validator(mode="after")
-    def _shells_last(self) -> LoopGuardPolicy:
-        for rule in self.rules:
-            if isinstance(rule, UnbrokenCall) and rule.ask > rule.ask_shell:
-                raise ValueError(
-                    "unbroken_call: ask must not be above ask_shell;"
-                    f" here ask is {rule.ask}, ask_shell is {rule.ask_shell}"
-                )
-        return self
 
     @model_validator(mode="after")
     def _each_rule_once(self) -> LoopGuardPolicy:

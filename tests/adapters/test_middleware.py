@@ -14,7 +14,7 @@ from langchain_loopguard.errors import InvalidResumeError
 from langchain_loopguard.messages import NOTICE_MARK
 from tests.adapters.agents import guarded_agent
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
-from tests.adapters.test_node import RESUMES, with_remark
+from tests.adapters.test_node import RESUMES, check_answer_beside_remark, with_remark
 from tests.hosts import (
     MODES,
     Counter,
@@ -271,21 +271,7 @@ class TestARemarkBesidesTheAnswer:
     @pytest.mark.parametrize("how", ["with it", "before it"])
     @pytest.mark.parametrize(("value", "runs"), [("stop", 2), ("use b", 2), ("continue", 3)])
     def test_leaves_the_answer_what_it_is(self, value, runs, how):
-        def respond(messages):
-            asked = [message.content for message in messages if isinstance(message, HumanMessage)]
-            if "be brief" in asked:
-                return AIMessage(content="done")
-            return ai_calls([SEARCH], len(messages))
-
-        graph, counter, model = looping(model=ScriptedChatModel(respond=respond))
-        graph.invoke(ask(), thread("t"))
-        result = with_remark(graph, value, how)
-        assert counter.total == runs
-        assert_complete(result["messages"])
-        assert_requests_complete(model)
-        assert "be brief" in [message.content for message in result["messages"]]
-        last = result["messages"][-1].content
-        assert last.startswith("Stopped.") if value == "stop" else last == "done"
+        check_answer_beside_remark(looping, value, how, runs)
 
     def test_alone_is_no_answer(self):
         graph, counter, _ = looping()

@@ -5,6 +5,7 @@ import json
 import logging
 import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import pytest
@@ -67,6 +68,26 @@ def with_remark(graph, value, how):
         graph.update_state(thread("t"), remark)
         remark = None
     return graph.invoke(Command(resume=value, update=remark), thread("t"))
+
+
+def check_answer_beside_remark(build, value, how, runs):
+    """See that an answer is carried out though a remark stands beside it; `build` is `looping`."""
+
+    def respond(messages):
+        asked = [message.content for message in messages if isinstance(message, HumanMessage)]
+        if "be brief" in asked:
+            return AIMessage(content="done")
+        return ai_calls([SEARCH], len(messages))
+
+    graph, counter, model = build(model=ScriptedChatModel(respond=respond))
+    graph.invoke(ask(), thread("t"))
+    result = with_remark(graph, value, how)
+    assert counter.total == runs
+    assert_complete(result["messages"])
+    assert_requests_complete(model)
+    assert "be brief" in [message.content for message in result["messages"]]
+    last = result["messages"][-1].content
+    assert last.startswith("Stopped.") if value == "stop" else last == "done"
 
 
 class TestAsking:
@@ -408,21 +429,7 @@ class TestARemarkBesidesTheAnswer:
     @pytest.mark.parametrize("how", ["with it", "before it"])
     @pytest.mark.parametrize(("value", "runs"), [("stop", 2), ("use b", 2), ("continue", 3)])
     def test_leaves_the_answer_what_it_is(self, build, value, runs, how):
-        def respond(messages):
-            asked = [message.content for message in messages if isinstance(message, HumanMessage)]
-            if "be brief" in asked:
-                return AIMessage(content="done")
-            return ai_calls([SEARCH], len(messages))
-
-        graph, counter, model = looping(build, model=ScriptedChatModel(respond=respond))
-        graph.invoke(ask(), thread("t"))
-        result = with_remark(graph, value, how)
-        assert counter.total == runs
-        assert_complete(result["messages"])
-        assert_requests_complete(model)
-        assert "be brief" in [message.content for message in result["messages"]]
-        last = result["messages"][-1].content
-        assert last.startswith("Stopped.") if value == "stop" else last == "done"
+        check_answer_beside_remark(partial(looping, build), value, how, runs)
 
     @every_wiring
     def test_that_a_framework_makes_hides_no_answer_either(self, build):

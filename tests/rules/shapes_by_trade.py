@@ -1862,7 +1862,7 @@ def _(t):
             lambda: t.fails(
                 "bash",
                 {"command": "npm install"},
-                f"npm ERR! code ERESOLVE\nnpm ERR! unable to resolve dependency tree\nnpm ERR! A complete log of this run can be found in: /root/.npm/_logs/2026-03-02T{t.random.randint(10, 23)}_{t.random.randint(10, 59)}_{t.random.randint(10, 59)}_{t.random.randint(100, 999)}Z-debug-0.log",
+                f"npm ERR! code ERESOLVE\nnpm ERR! unable to resolve dependency tree\nnpm ERR! A complete log of this run can be found in: ~/.npm/_logs/2026-03-02T{t.random.randint(10, 23)}_{t.random.randint(10, 59)}_{t.random.randint(10, 59)}_{t.random.randint(100, 999)}Z-debug-0.log",
             ),
         ],
     )

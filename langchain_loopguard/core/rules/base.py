@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Finding
 
 
-def _not_blank(parts: tuple[str, ...]) -> tuple[str, ...]:
-    if not all(part.strip() for part in parts):
-        raise ValueError("each must be a part of a tool's name, and a blank is a part of none")
-    return parts
+def _not_blank(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name.strip() for name in names):
+        raise ValueError("each must be a tool's name or a part of one, and a blank is neither")
+    return names
 
 
-NameParts: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
-"""Parts of the names of tools, as a field of a rule's numbers."""
+ToolNames: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
+"""Names of tools, or parts of them, as a field of a policy or of a rule."""
 
 
 class Rule(Protocol):

@@ -14,7 +14,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.detector import BatchRecord, LoopDetector
 from langchain_loopguard.core.errors import LoopDetectedError
-from langchain_loopguard.core.rules.base import NameParts, Rule, RuleConfig
+from langchain_loopguard.core.rules.base import Rule, RuleConfig, ToolNames
 from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RepeatedBatch(RuleConfig):
     """The same for batches that only read, and the ceiling for the others while their answers
     change. `None` turns the difference off."""
 
-    observation_tools: NameParts = DEFAULT_OBSERVATION_TOOLS
+    observation_tools: ToolNames = DEFAULT_OBSERVATION_TOOLS
     """Parts of the names of tools that only read; an empty tuple turns the difference off."""
 
     def build(self) -> Rule:

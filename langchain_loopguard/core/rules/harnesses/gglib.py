@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core.decision import Action, Finding
-from langchain_loopguard.core.rules.base import NameParts, Rule
+from langchain_loopguard.core.rules.base import Rule, ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.wordings import Kind, to_model, to_person
 from langchain_loopguard.core.rules.repeated_batch import RepeatedBatch
@@ -35,7 +35,7 @@ class Gglib(ForeignRule):
     """The same for batches that only read, and the ceiling for the others while their answers
     change. `None` turns the difference off."""
 
-    observation_tools: NameParts = DEFAULT_OBSERVATION_TOOLS
+    observation_tools: ToolNames = DEFAULT_OBSERVATION_TOOLS
     """Parts of the names of tools that only read."""
 
     on_loop: Literal["note", "refuse"] = "note"
