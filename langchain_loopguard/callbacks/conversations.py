@@ -2,7 +2,7 @@
 
 A conversation is the message list of one agent: its reader, its latest batches and what was
 decided about them. `Conversations` keeps a bounded number of them and drops those that were
-idle longest, but never one with an open session. What is dropped is read again from the
+idle longest, but never one whose agent is at work. What is dropped is read again from the
 messages when the conversation goes on.
 """
 
@@ -17,7 +17,7 @@ from langchain_core.messages import ToolMessage
 from langchain_loopguard.callbacks.runs import session_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
     from langchain_core.messages import AIMessage
@@ -36,6 +36,11 @@ agents side by side; the number has no measurement behind it."""
 _MAX_MESSAGES = 32
 """AI messages remembered until their tools start: the agent's and those of helpers in between.
 As for the batches, a number without a measurement."""
+
+_MAX_HEARD = 256
+"""Conversations of one session for which AI messages are remembered so. A step of a graph that
+starts more tasks at once, each with a loop of its own, finds the others by the graph's state; the
+number has no measurement behind it either."""
 
 _MAX_SESSIONS = 256
 """Sessions remembered whose end is never seen, because the handler was attached to a tool."""
@@ -167,6 +172,8 @@ class Conversation:
     sessions: set[UUID] = field(default_factory=set)
     session: UUID | None = None
     """The session that was seen last."""
+    over: bool = False
+    """Whether its agent has ended, though the session goes on."""
     prompt: str = ""
     """The human text that was seen last, where messages have no ids."""
     marks: dict[str, Mark] = field(default_factory=dict)
@@ -251,13 +258,15 @@ class Session:
     def hear(self, keys: tuple[Key, Key], message: AIMessage) -> None:
         """Remember an AI message until its tools start, in the conversations of `Run.keys`."""
         for key in keys if keys[0] != keys[1] else keys[:1]:
-            heard = self.spoken.get(key)
+            heard = self.spoken.pop(key, None)
             if heard is None:
-                self.spoken[key] = [message]
-            else:
-                heard.append(message)
-                if len(heard) > _MAX_MESSAGES:
-                    del heard[0]
+                heard = []
+                if len(self.spoken) >= _MAX_HEARD:
+                    del self.spoken[next(iter(self.spoken))]
+            self.spoken[key] = heard  # Behind the others, of which the first is forgotten first.
+            heard.append(message)
+            if len(heard) > _MAX_MESSAGES:
+                del heard[0]
 
 
 class Conversations:
@@ -296,12 +305,13 @@ class Conversations:
             kept.sessions.add(session)
             self.session(session).keys.add(key)
         kept.session = session
+        kept.over = False
         return kept
 
     def get_again(self, key: Key, session: UUID) -> Conversation | None:
         """Give a conversation that `get` gave the same session last; for speed alone."""
         kept = self._kept.get(key)
-        if kept is None or kept.session is not session:
+        if kept is None or kept.session is not session or kept.over:
             return None
         self._kept.move_to_end(key)
         return kept
@@ -332,6 +342,16 @@ class Conversations:
                     del self._kept[key]
         return ended
 
+    def let_go(self, keys: Iterable[Key], session_id: UUID) -> None:
+        """Take conversations for idle whose agent has ended, though the session goes on."""
+        session = self.session(session_id)
+        for key in keys:
+            session.spoken.pop(key, None)
+            kept = self._kept.get(key)
+            if kept is not None:
+                kept.sessions.discard(session_id)
+                kept.over = True
+
     def trim_sessions(self, runs: RunTree) -> None:
         """Forget sessions whose end was not and will not be seen, the oldest first."""
         if len(self._sessions) <= _MAX_SESSIONS:
@@ -344,5 +364,9 @@ class Conversations:
         if len(self._kept) < self._limit:
             return
         idle = next((key for key, kept in self._kept.items() if not kept.sessions), None)
-        if idle is not None:
-            del self._kept[idle]
+        if idle is None:
+            return
+        kept = self._kept.pop(idle)
+        session = None if kept.session is None else self._sessions.get(kept.session.int)
+        if session is not None:
+            session.keys.discard(idle)

@@ -214,7 +214,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         with self._lock:
             try:
                 run = self._runs.end(run_id)
-                if run is not None and not run.leads and not self._reading.is_marked(run):
+                if run is not None and not (run.leads or run.holds or self._reading.is_marked(run)):
                     return
             except Exception as error:  # noqa: BLE001 - as above
                 self._fault(error)
@@ -388,7 +388,9 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._end_session(self._runs.end(run_id), run_id)
 
     def _end_session(self, run: Run | None, run_id: UUID) -> Ending | None:
-        """Forget the session of a run that ended, if one is named after it."""
+        """Forget what ends with a run: conversations, and the session that is named after it."""
+        if run is not None and run.holds:
+            self._reading.conversations.let_go(run.holds, run.session)
         if run is not None and not run.leads:
             return None
         session = self._reading.conversations.end_session(run_id)

@@ -442,6 +442,9 @@ class Reading:
             if not live:
                 self.conversations.trim_sessions(self.runs)
             kept = self.conversations.get(key, run.session, live=live)
+            holder = self.runs.holder(run, key, self._scope)
+            if holder is not None and key not in holder.holds:
+                holder.holds += (key,)
         if run.tool_name is not None:
             # What a tool declares comes with its run, so of parallel calls the first time only
             # that of the one which starts first.

@@ -49,6 +49,7 @@ class Run:
         is_tool: Whether it is a tool's run.
         tool_name: The name of a tool that may declare in `told` what it is.
         leads: Whether the session of any run is named after it.
+        holds: The conversations that are over when the run ends.
         call_id: The id of the tool call that a tool run answers.
         batch: The batch that a tool run belongs to, and the conversation of that batch.
     """
@@ -68,6 +69,7 @@ class Run:
     is_tool: bool = False
     tool_name: str | None = None
     leads: bool = False
+    holds: tuple[Key, ...] = ()
     call_id: str | None = None
     batch: Batch | None = None
     conversation: Conversation | None = None
@@ -196,6 +198,28 @@ class RunTree:
                 run.resume = resume
         self._runs[run_id.int] = run
         return run
+
+    def holder(self, run: Run, key: Key, scope: str) -> Run | None:
+        """Find the run with which a conversation is over.
+
+        Args:
+            run: A run of the conversation.
+            key: The conversation, one of those that `run.keys(scope)` names.
+            scope: As for `Run.keys`.
+
+        Returns:
+            The graph that was called inside a task, the task itself around a loop in a node, or
+            the tool call around an agent without a graph. `None` for the conversation of the
+            session's own graph, which is over when the session is.
+        """
+        if run.tool is not None and run.tool.ns == run.ns:
+            return run.tool
+        task = self.get(run.attempt)
+        if task is None or not run.ns:
+            return None
+        if key == run.keys(scope)[0]:
+            return task
+        return self.get(task.parent) if run.graph_ns and task.parent is not None else None
 
     def end(self, run_id: UUID) -> Run | None:
         """Forget a run that ended; gives it."""
