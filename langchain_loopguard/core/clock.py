@@ -30,8 +30,14 @@ _CLOCK = re.compile(
     rb"|(?<=\b1)[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?\b"
     rb")"
 )
-_HASH = re.compile(rb"\b[0-9a-fA-F]{16,128}\b")
-"""Hexadecimal text as long as 64 bits. Only with letters and digits: a long number may count."""
+_HASH = re.compile(rb"(?<![a-zA-Z0-9])[0-9a-fA-F]{16,128}(?![a-zA-Z0-9])")
+"""Hexadecimal text as long as 64 bits, by itself or behind a prefix (`msg_a507...`). Only with
+letters and digits: a long number may count."""
+
+_QUERY = re.compile(rb"\?[^\s\"'<>?]{1,4096}")
+_SIGNATURE = re.compile(rb"(?i)[?&;](?:[\w-]{0,16}[-_])?sig(?:n(?:ature)?)?=")
+"""The query of an address that was signed for this answer: an expiry, a key and a date come with
+the signature."""
 
 _HANDLE = re.compile(rb"\b(ref|uid)=([\"']?)[a-z]{0,2}\d\w{0,16}")
 """`[ref=e12]` and `uid=3_12`, as Playwright's and Chrome's tools number what is on a page, anew
@@ -69,6 +75,8 @@ def mask_clock(text: bytes) -> bytes:
     if b"ref=" in text or b"uid=" in text:
         text = _HANDLE.sub(rb"\1=\2#", text)
     lowered = text.lower()
+    if b"sig" in lowered and b"?" in text:
+        text = _QUERY.sub(_without_signature, text)
     for sign in _TOKEN_SIGNS:
         if sign in lowered:
             text = _TOKEN.sub(_without_token, text)
@@ -80,6 +88,10 @@ def mask_clock(text: bytes) -> bytes:
 def _without_hash(found: re.Match[bytes]) -> bytes:
     text = found[0]
     return text if text.isdigit() or text.isalpha() else b"#"
+
+
+def _without_signature(query: re.Match[bytes]) -> bytes:
+    return b"?#" if _SIGNATURE.search(query[0]) else query[0]
 
 
 def _without_token(value: re.Match[bytes]) -> bytes:

@@ -105,8 +105,8 @@ class Progress:
         self._old_packed = Packing()
         # The new lines of the answer read last, `None` when there are many or all are.
         self._fresh: list[bytes] | None = None
-        # Hash of the tool's name -> (last answer, the lines common to all answers, whether two
-        # answers differed)
+        # Hash of the tool's name -> (the last answer's lines in any order, the lines common to all
+        # answers, whether two answers differed)
         self._frames: dict[int, tuple[int, frozenset[int], bool]] = {}
 
     def ran_before(self, batch: Batch) -> bool:
@@ -263,10 +263,12 @@ class Progress:
             self._fresh = fresh
         frame = self._frames.get(name_hash(name))
         if frame is None or frame[1]:
-            size = self._without_frame(name_hash(name), answer.digest & _MASK, hashes)
+            size = self._without_frame(name_hash(name), hashes)
         return new, size
 
-    def _without_frame(self, tool: int, whole: int, hashes: list[int]) -> int:
+    def _without_frame(self, tool: int, hashes: list[int]) -> int:
+        # A sum, for the same lines in another order tell nothing apart: found passages by rank.
+        whole = sum(hashes) & _MASK
         frame = self._frames.get(tool)
         if frame is None:
             edge = frozenset(hashes[:_FRAME_EDGE] + hashes[-_FRAME_EDGE:])

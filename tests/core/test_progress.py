@@ -281,6 +281,12 @@ def test_before_two_answers_differ_there_is_no_frame():
     assert last(framed(1), framed(2), framed(3)).news is NOTHING
 
 
+def test_the_same_lines_in_another_order_make_no_frame():
+    lines = [f"[doc {n}] a passage" for n in range(4)]
+    ranked = [call(cmd=n, say="\n".join(lines[n:] + lines[:n])) for n in range(4)]
+    assert last(*ranked).news is NOTHING
+
+
 def test_lines_that_an_answer_lacks_leave_the_frame():
     bare = call(cmd=9, say=text("c"))
     assert last(framed(1, text("a")), bare, framed(2), framed(3)).news is NOTHING

@@ -319,3 +319,48 @@ def test_a_state_without_looks_is_read():
     del state["looks"]
     rule.load_state(state)
     assert rule.to_state()["looks"] == 0
+
+
+# --- Thoughts -----------------------------------------------------------------------------------
+
+
+def thoughts(n, name="sequentialthinking"):
+    return [call(name, thought=word, say=f"thought {at}") for at, word in enumerate(words(n))]
+
+
+def test_25_thoughts_in_a_row_ask_and_the_next_is_held_but_not_what_acts_on_them():
+    assert told(RULE, thoughts(24)) == NEVER
+    assert told(RULE, thoughts(26)) == Told(ask=25, held=26)
+    assert told(RULE, [*thoughts(25), shell("make"), *thoughts(24)]) == Told(ask=25)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param(look("b"), id="news"),
+        pytest.param(glance("b"), id="what counts neither way"),
+        pytest.param([call("think", thought="x"), glance("b")], id="a thought beside something"),
+        pytest.param(HUMAN, id="a user turn"),
+    ],
+)
+def test_thoughts_with_anything_between_are_no_row(between):
+    assert told(RULE, [*thoughts(24), between, *thoughts(24)]) == NEVER
+
+
+def test_what_is_said_of_thoughts():
+    (number, when, finding), *_ = findings(RULE, [glance("a"), *thoughts(25)])
+    assert (number, when) == (26, "!")
+    assert (finding.tools, finding.count, finding.threshold) == (("sequentialthinking",), 25, 25)
+    assert finding.since == 2
+    assert "25 thoughts in a row" in finding.to_person
+    # Held, it is told of the same row.
+    held = findings(RULE, thoughts(26))[-2:]
+    assert [(when, f.since, f.loop) for _, when, f in held] == [
+        ("?", 1, "nothing_new:thoughts"),
+        ("!", 1, "nothing_new:thoughts"),
+    ]
+
+
+def test_thoughts_go_on_after_an_approval():
+    steps = [*thoughts(25), APPROVE, *thoughts(24)]
+    assert told(RULE, steps) == Told(ask=25)

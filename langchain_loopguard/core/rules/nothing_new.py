@@ -1,7 +1,8 @@
 """Did batch after batch bring nothing new?
 
 Finds cycles of any period, whatever is called: what is counted is that nothing came of it. A
-first call with a short answer counts neither way.
+first call with a short answer counts neither way, and neither does a thought that the model has a
+tool take down. But thoughts in a row without end, each in new words, are a loop as well.
 
 What it does not see, each with what looks the same and is none:
 
@@ -24,7 +25,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.progress import News
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
-from langchain_loopguard.core.tools import waits
+from langchain_loopguard.core.tools import thinks, waits
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -76,6 +77,12 @@ class NothingNew(RuleConfig):
     checks of nine places and more that each find the same three lines; 2 finds new spellings of
     one look at the 17th instead of the 11th, 3 finds two more loops too late."""
 
+    thoughts: int = Field(default=25, ge=2)
+    """So many thoughts in a row, with nothing done between them, are a loop.
+
+    Measured: on the runs the longest row is 2, so any number gives the same figures. Of the
+    invented shapes, 20 asks about twenty thoughts before a decision."""
+
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.warn > self.ask:
@@ -98,8 +105,11 @@ class _NothingNewRule:
         self._free = 0
         self._clocks = 0
         self._looks = 0
+        self._thoughts = 0
 
     def check(self, batch: Batch) -> Finding | None:
+        if self._thoughts >= self._config.thoughts and _thinks(batch):
+            return self._spins(batch, batch.number - 1)
         if self._count < self._config.ask or not (self._due or batch.ran_before):
             return None
         # A batch that did not run before meets the question once. If it was refused, the next
@@ -109,13 +119,13 @@ class _NothingNewRule:
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         if outcome.news is _SOMETHING:
-            self._count = self._clocks = self._looks = 0
+            self._count = self._clocks = self._looks = self._thoughts = 0
             return None
         if outcome.worked:
             self._free = self._config.after_work
         if outcome.news is _UNDECIDED:
-            self._clocks += outcome.clock_only
-            return None
+            return self._undecided(batch, outcome)
+        self._thoughts = 0
         calls = zip(batch.traits, batch.canonical, strict=True)
         if all(traits.poller or waits(traits, arguments) for traits, arguments in calls):
             return None
@@ -135,6 +145,13 @@ class _NothingNewRule:
             return self._finding(Action.WARN, self._config.warn)
         return None
 
+    def _undecided(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        self._clocks += outcome.clock_only
+        self._thoughts = self._thoughts + 1 if _thinks(batch) else 0
+        if self._thoughts < self._config.thoughts:
+            return None
+        return self._spins(batch, batch.number)
+
     def _add(self, batch: Batch) -> None:
         if self._count == 0:
             self._since = batch.number
@@ -150,7 +167,7 @@ class _NothingNewRule:
             self._tools = list(dict.fromkeys([*self._tools, *names]))[:_MAX_TOOLS]
 
     def human_message(self) -> None:
-        self._count = self._clocks = self._free = self._looks = 0
+        self._count = self._clocks = self._free = self._looks = self._thoughts = 0
 
     def approve(self, loop: str) -> None:  # noqa: ARG002 - there is one count
         self.human_message()
@@ -162,17 +179,18 @@ class _NothingNewRule:
             "free": self._free,
             "due": self._due,
             "looks": self._looks,
+            "thoughts": self._thoughts,
             "since": self._since,
             "tools": self._tools,
         }
 
     def load_state(self, state: Any) -> None:
         count, clocks, free = map(stored.count, (state["count"], state["clocks"], state["free"]))
-        looks = stored.count(state.get("looks", 0))
+        looks, thoughts = (stored.count(state.get(name, 0)) for name in ("looks", "thoughts"))
         tools = [stored.text(tool) for tool in stored.entries(state["tools"], _MAX_TOOLS)]
         self._since, self._due = stored.count(state["since"]), stored.flag(state["due"])
         self._count, self._clocks, self._free, self._tools = count, clocks, free, tools
-        self._looks = looks
+        self._looks, self._thoughts = looks, thoughts
 
     def _finding(self, action: Action, threshold: int) -> Finding:
         tools = ", ".join(self._tools)
@@ -193,6 +211,30 @@ class _NothingNewRule:
                 f"Tools: {tools}."
             ),
         )
+
+    def _spins(self, batch: Batch, last: int) -> Finding:
+        limit = self._config.thoughts
+        return Finding(
+            "nothing_new",
+            Action.ASK,
+            tools=[_kept(name) for name in batch.names[:_MAX_TOOLS]],
+            count=self._thoughts,
+            threshold=limit,
+            since=max(1, last - self._thoughts + 1),
+            loop=f"{_LOOP}:thoughts",
+            to_model=(
+                "You have been thinking for many steps without doing anything. Act on what you "
+                "have concluded, or say what is missing and finish."
+            ),
+            to_person=(
+                f"The agent took down {self._thoughts} thoughts in a row and did nothing in "
+                f"between (limit {limit})."
+            ),
+        )
+
+
+def _thinks(batch: Batch) -> bool:
+    return all(map(thinks, batch.names))
 
 
 def _kept(name: str) -> str:
