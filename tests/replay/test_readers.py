@@ -175,6 +175,41 @@ def test_a_trajectory_is_a_batch_for_each_action(tmp_path):
     ] == [("open", ["success"]), ("edit", ["error"]), ("submit", [])]
 
 
+def test_a_demonstration_of_swe_agent_has_its_history_alone(tmp_path):
+    run = read_one(
+        tmp_path,
+        {
+            "history": [
+                {"role": "system", "content": "s", "agent": "main"},
+                {"role": "assistant", "content": "x", "action": "ls", "is_demo": True},
+                {"role": "user", "content": "Fix it", "agent": "main"},
+                {
+                    "role": "assistant",
+                    "content": "Let us look.",
+                    "action": "find_file a.py",
+                    "tool_calls": [
+                        {
+                            "function": {"arguments": '{"file_name":"a.py"}', "name": "find_file"},
+                            "id": "call_1",
+                            "type": "function",
+                        }
+                    ],
+                },
+                {"role": "tool", "content": "Found 1 matches", "tool_call_ids": ["call_1"]},
+                {"role": "assistant", "content": "Run it.", "action": "python a.py\n"},
+                {"role": "user", "content": "8.2\n(Open file: n/a)\nbash-$"},
+                {"role": "assistant", "content": "Done.", "action": ""},
+            ],
+        },
+    )
+    assert [event["type"] for event in run.events] == ["human", "batch", "batch"]
+    assert [(batch["calls"][0]["name"], batch["calls"][0]["args"]) for batch in run.batches] == [
+        ("find_file", {"file_name": "a.py"}),
+        ("python", {"action": "python a.py\n"}),
+    ]
+    assert [batch["results"][0]["id"] for batch in run.batches] == ["call_1", "step_5"]
+
+
 def test_a_trajectory_of_mini_swe_agent_has_its_commands(tmp_path):
     def says(command):
         return {"role": "assistant", "content": "x", "extra": {"actions": [{"command": command}]}}

@@ -2,7 +2,9 @@
 
 A `.traj` file has a `trajectory`: a list of steps, each with an `action` and its `observation`. An
 action is text; its first word is taken as the tool, as SWE-agent's own commands are written, and
-more than one line is a shell's. mini-swe-agent writes chat messages whose `extra` has the actions.
+more than one line is a shell's. A demonstration has its `history` alone: messages with an `action`,
+and with the calls that it was made of where the model calls tools. mini-swe-agent writes chat
+messages whose `extra` has the actions.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation
+from langchain_loopguard.replay.readers import openai_chat
 from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ def _matches(value: Any) -> bool:
         return False
     if isinstance(value.get("trajectory"), list):
         return all(isinstance(s, dict) and "action" in s for s in value["trajectory"][:3])
+    if isinstance(value.get("history"), list):
+        return any(isinstance(m, dict) and "action" in m for m in value["history"][:10])
     return isinstance(value.get("messages"), list) and any(
         _actions(message) for message in value["messages"][:10]
     )
@@ -39,6 +44,8 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
             events.human()
             for number, step in enumerate(value["trajectory"]):
                 _add_step(events, step, number)
+        elif isinstance(value.get("history"), list):
+            _add_history(events, value["history"])
         else:
             _add_messages(events, value["messages"])
         name = first_text(value, "instance_id", "id") or PurePath(place.name).stem
@@ -52,6 +59,28 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
         events.batch([call(call_id, tool_of(action), {"action": action})])
         if step.get("observation") is not None:
             events.answer(call_id, step["observation"])
+
+
+def _add_history(events: Events, messages: list[Any]) -> None:
+    waiting: Any = None
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict) or message.get("is_demo"):
+            continue
+        role, action = message.get("role"), message.get("action")
+        if role == "assistant":
+            calls = openai_chat.calls_of(message)
+            if not calls and isinstance(action, str) and action.strip():
+                calls = [call(f"step_{number}", tool_of(action), {"action": action})]
+            events.batch(calls)
+            waiting = calls[0]["id"] if calls else None
+        elif waiting is not None and role in {"user", "tool"}:
+            ids = message.get("tool_call_ids")
+            events.answer(
+                ids[0] if isinstance(ids, list) and ids else waiting, message.get("content")
+            )
+            waiting = None
+        elif role == "user":
+            events.human()
 
 
 def _add_messages(events: Events, messages: list[Any]) -> None:
