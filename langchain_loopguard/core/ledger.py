@@ -43,19 +43,23 @@ class Ledger:
     """Keeps the counts."""
 
     __slots__ = (
-        "_counts",
+        "_batches",
+        "_changed",
         "_digest",
         "_new",
         "_new_packed",
         "_old",
         "_old_packed",
+        "_repeats",
         "_result",
         "_run",
+        "_unknown",
     )
 
     def __init__(self) -> None:
         """Start with nothing seen."""
-        self._counts = [0, 0, 0, 0]
+        # The counts of a `LedgerReading`.
+        self._batches = self._repeats = self._unknown = self._changed = 0
         # The keys of dictionaries: see `Packing`.
         self._new: dict[int, None] = {}
         self._old: dict[int, None] = {}
@@ -67,37 +71,40 @@ class Ledger:
 
     def note(self, batch: Batch, outcome: Outcome) -> None:
         """Count a batch whose answers were recorded."""
-        counts, digest, new = self._counts, outcome.digest, self._new
-        counts[0] += 1
-        last, self._result = self._result, digest
+        digest = outcome.digest
+        self._batches += 1
         if batch.digest == self._digest:
-            self._run += 1
-            if self._run > _FREE_REPEATS and None not in (last, digest) and last != digest:
-                counts[3] += 1
+            self._repeated(digest)
         else:
             self._run = 1
             self._digest = batch.digest
+        self._result = digest
         if digest is None:
-            counts[2] += 1
+            self._unknown += 1
             return
-        result = digest & _MASK
+        result, new = digest & _MASK, self._new
         if result in new:
-            counts[1] += 1
+            self._repeats += 1
             return
         if result in self._old:
-            counts[1] += 1
+            self._repeats += 1
         new[result] = None
         if len(new) > _GENERATION:
             self._old, self._new = new, {}
 
+    def _repeated(self, digest: int | None) -> None:
+        self._run += 1
+        if self._run > _FREE_REPEATS and None not in (self._result, digest):
+            self._changed += self._result != digest
+
     def read(self) -> LedgerReading:
         """Give the counts so far."""
-        return LedgerReading(*self._counts)
+        return LedgerReading(self._batches, self._repeats, self._unknown, self._changed)
 
     def to_state(self) -> dict[str, Any]:
         """Give what is remembered in JSON types, at most 0.8 KB."""
         return {
-            "counts": list(self._counts),
+            "counts": list(self.read()),
             "new": self._new_packed.of(self._new),
             "old": self._old_packed.of(self._old),
             "run": [
@@ -109,11 +116,11 @@ class Ledger:
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
-        batches, repeats, unknown, changed = map(stored.count, stored.entries(state["counts"], 4))
+        counts = [stored.count(one) for one in stored.entries(state["counts"], 4)]
         new = stored.hashes(state["new"], _GENERATION + 1)
         old = stored.hashes(state["old"], _GENERATION + 1)
         digest, run, result = stored.entries(state["run"], 3)
         self._result = stored.digest_or_none(result)
         self._digest, self._run = stored.digest(digest), stored.count(run)
-        self._counts = [batches, repeats, unknown, changed]
+        self._batches, self._repeats, self._unknown, self._changed = counts
         self._new, self._old = new, old
