@@ -98,8 +98,9 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
         notify: Called with each decision that found something, once a batch. Without it, a
             warning is logged for what no person hears of otherwise.
-        max_conversations: How many idle conversations are remembered. One that was dropped is
-            read again from its messages.
+        max_conversations: How many conversations are remembered when none of their agents is at
+            work; those at work are remembered besides. One that was dropped is read again from
+            its messages.
         fail_open: Whether a fault of the guard itself is logged once and the agent goes on
             unguarded; `False` raises it.
 

@@ -23,8 +23,9 @@ from rich.table import Table
 from tests.load.crowd import WAYS, crowd, guards
 from tests.load.soak import KINDS, soak
 
-_CHAINS = 10
-"""A chain with a model costs some ten times as much as a tool, so there are fewer of them."""
+_FEWER = {"handler-chains": 10, "handler-agents": 20}
+"""A chain with a model costs some ten times as much as a tool, an agent twice that, so there are
+fewer of them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         done = (
             crowd(part[1], part[2], options.users, options.steps)
             if part[0] == "crowd"
-            else soak(part[1], options.batches // (_CHAINS if part[1] == KINDS[-1] else 1))
+            else soak(part[1], options.batches // _FEWER.get(part[1], 1))
         )
         more = {"growth": done.growth} if part[0] == "soak" else {}
         sys.stdout.write(json.dumps({**dataclasses.asdict(done), **more}) + "\n")

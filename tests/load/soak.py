@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import StructuredTool
 
 from langchain_loopguard import (
@@ -25,7 +25,7 @@ from langchain_loopguard import (
     LoopGuardCallbackHandler,
     LoopGuardPolicy,
 )
-from tests.hosts import ScriptedChatModel, ai_calls, lcel_chain
+from tests.hosts import ScriptedChatModel, agent_graph, ai_calls, lcel_chain
 from tests.load.crowd import memory
 
 _WINDOWS = 10
@@ -39,8 +39,9 @@ _LIVE = 4
 
 _THREE = "3 times in a row"
 
-KINDS = ("guard", "handler-tools", "handler-chains")
-"""One guard; one handler on tools that are called by themselves, and on chains with a model."""
+KINDS = ("guard", "handler-tools", "handler-chains", "handler-agents")
+"""One guard; one handler on tools that are called by themselves, on chains with a model, and on
+agents that one run calls one after the other."""
 
 
 @dataclass
@@ -86,7 +87,12 @@ def soak(kind: str, batches: int, *, traced: bool = False) -> Result:
         batches: How many.
         traced: Whether memory is counted by `tracemalloc`, exactly and slowly.
     """
-    work = {"guard": _guard, "handler-tools": _tools, "handler-chains": _chains}[kind]
+    work = {
+        "guard": _guard,
+        "handler-tools": _tools,
+        "handler-chains": _chains,
+        "handler-agents": _agents,
+    }[kind]
     result = Result(kind, batches)
     if traced:
         tracemalloc.start()
@@ -176,6 +182,28 @@ def _chains(result: Result, batches: int) -> Iterator[int]:
     return _serve(result, RunnableLambda(talk), batches, rounds)
 
 
+def _agents(result: Result, batches: int) -> Iterator[int]:
+    """Call an agent for one job after the other, in one run that goes on all the time."""
+    steps = 5
+    handler = _handler()
+    window = batches // _WINDOWS // steps
+
+    def respond(messages: Any) -> AIMessage:
+        step = (len(messages) - 1) // 2
+        return ai_calls([("search", {"q": f"{step}"})], step) if step < steps else AIMessage("done")
+
+    agent = agent_graph(_Forgetful(respond=respond), [_searching()])
+
+    def work(_: object, config: RunnableConfig) -> Iterator[int]:
+        for number in range(window * _WINDOWS):
+            agent.invoke({"messages": [HumanMessage("go")]}, config)
+            if (number + 1) % window == 0:
+                yield window * steps
+
+    yield from RunnableLambda(work).stream(0, {"callbacks": [handler]})
+    result.left = _left(handler)
+
+
 class _Forgetful(ScriptedChatModel):
     """A scripted model that keeps nothing of what it was sent."""
 
@@ -192,9 +220,7 @@ def _serve(result: Result, talk: RunnableLambda, batches: int, each: int) -> Ite
         batches: How many batches to serve in all.
         each: How many a conversation makes.
     """
-    handler = LoopGuardCallbackHandler(
-        LoopGuardPolicy.seed(), on_detected="raise", fail_open=False, max_conversations=_REMEMBERED
-    )
+    handler = _handler()
 
     def config(user: str) -> dict[str, Any]:
         return {"callbacks": [handler], "metadata": {"thread_id": user}}
@@ -206,13 +232,23 @@ def _serve(result: Result, talk: RunnableLambda, batches: int, each: int) -> Ite
             if (number + 1) % window == 0:
                 yield window * each
     result.wrong += waiting.wrong
+    result.left = _left(handler)
+
+
+def _handler() -> LoopGuardCallbackHandler:
+    return LoopGuardCallbackHandler(
+        LoopGuardPolicy.seed(), on_detected="raise", fail_open=False, max_conversations=_REMEMBERED
+    )
+
+
+def _left(handler: LoopGuardCallbackHandler) -> dict[str, int]:
     kept = handler._reading.conversations
     left = {
         "runs": len(handler._runs),
         "sessions": len(kept._sessions),
         "conversations over the limit": max(0, len(kept) - _REMEMBERED),
     }
-    result.left = {name: count for name, count in left.items() if count}
+    return {name: count for name, count in left.items() if count}
 
 
 class _Waiting:

@@ -14,7 +14,7 @@ from tests.load.crowd import WAYS, crowd, guards
 from tests.load.soak import KINDS, soak
 
 # In the first 30,000 batches the tables of known names fill, a thousand names each.
-BATCHES = {"guard": 40_000, "handler-tools": 3_000, "handler-chains": 800}
+BATCHES = {"guard": 40_000, "handler-tools": 3_000, "handler-chains": 800, "handler-agents": 800}
 
 soaked = functools.cache(soak)
 
