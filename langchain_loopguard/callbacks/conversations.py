@@ -37,10 +37,9 @@ _MAX_MESSAGES = 32
 """AI messages remembered until their tools start: the agent's and those of helpers in between.
 As for the batches, a number without a measurement."""
 
-_MAX_HEARD = 256
-"""Conversations of one session for which AI messages are remembered so. A step of a graph that
-starts more tasks at once, each with a loop of its own, finds the others by the graph's state; the
-number has no measurement behind it either."""
+_MAX_RAN = 10_000
+"""Messages of one session that are remembered of dropped conversations; a number without a
+measurement too."""
 
 _MAX_SESSIONS = 256
 """Sessions remembered whose end is never seen, because the handler was attached to a tool."""
@@ -109,6 +108,11 @@ class Batch:
     def complete(self) -> bool:
         """Whether every call has an output."""
         return self.closed or len(self.outputs) >= len(self.calls)
+
+    @property
+    def dealt_with(self) -> bool:
+        """Whether a tool of it was started, or it was decided about."""
+        return self.started or self.answer is not None
 
     @property
     def ran_unasked(self) -> bool:
@@ -254,26 +258,34 @@ class Session:
     """The conversations that it goes on with."""
     spoken: dict[Key, list[AIMessage]] = field(default_factory=dict)
     """AI messages with tool calls, the latest last, by conversation."""
+    ran: dict[str, None] = field(default_factory=dict)
+    """Ids of AI messages whose calls were dealt with in conversations that were dropped since."""
 
     def hear(self, keys: tuple[Key, Key], message: AIMessage) -> None:
         """Remember an AI message until its tools start, in the conversations of `Run.keys`."""
         for key in keys if keys[0] != keys[1] else keys[:1]:
-            heard = self.spoken.pop(key, None)
+            heard = self.spoken.get(key)
             if heard is None:
-                heard = []
-                if len(self.spoken) >= _MAX_HEARD:
-                    del self.spoken[next(iter(self.spoken))]
-            self.spoken[key] = heard  # Behind the others, of which the first is forgotten first.
-            heard.append(message)
-            if len(heard) > _MAX_MESSAGES:
-                del heard[0]
+                self.spoken[key] = [message]
+            else:
+                heard.append(message)
+                if len(heard) > _MAX_MESSAGES:
+                    del heard[0]
+
+    def remember(self, kept: Conversation) -> None:
+        """Remember which batches of a conversation have run or were decided about."""
+        for batch in kept.batches.values():
+            if batch.message is not None and batch.message.id and batch.dealt_with:
+                self.ran[batch.message.id] = None
+        while len(self.ran) > _MAX_RAN:
+            del self.ran[next(iter(self.ran))]
 
 
 class Conversations:
     """The conversations and sessions of one handler."""
 
     def __init__(self, new_reader: Callable[[], MessageReader], limit: int) -> None:
-        """Keep up to `limit` conversations that have no open session."""
+        """Keep up to `limit` conversations whose agent is not at work."""
         self._new_reader = new_reader
         self._limit = limit
         self._kept: OrderedDict[Key, Conversation] = OrderedDict()
@@ -344,9 +356,10 @@ class Conversations:
 
     def let_go(self, keys: Iterable[Key], session_id: UUID) -> None:
         """Take conversations for idle whose agent has ended, though the session goes on."""
-        session = self.session(session_id)
+        session = self._sessions.get(session_id.int)
         for key in keys:
-            session.spoken.pop(key, None)
+            if session is not None:
+                session.spoken.pop(key, None)
             kept = self._kept.get(key)
             if kept is not None:
                 kept.sessions.discard(session_id)
@@ -363,10 +376,11 @@ class Conversations:
     def _make_room(self) -> None:
         if len(self._kept) < self._limit:
             return
-        idle = next((key for key, kept in self._kept.items() if not kept.sessions), None)
-        if idle is None:
+        idle = [key for key, kept in self._kept.items() if not kept.sessions]
+        if len(idle) < self._limit:
             return
-        kept = self._kept.pop(idle)
+        kept = self._kept.pop(idle[0])
         session = None if kept.session is None else self._sessions.get(kept.session.int)
         if session is not None:
-            session.keys.discard(idle)
+            session.keys.discard(idle[0])
+            session.remember(kept)

@@ -214,8 +214,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         """
         with self._lock:
             try:
-                run = self._runs.end(run_id)
-                if run is not None and not (run.leads or run.holds or self._reading.is_marked(run)):
+                run = self._ended(run_id)
+                if run is not None and not run.leads and not self._reading.is_marked(run):
                     return
             except Exception as error:  # noqa: BLE001 - as above
                 self._fault(error)
@@ -342,7 +342,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return error
 
     def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:
-        run = self._runs.end(run_id)
+        run = self._ended(run_id)
         if run is not None and not run.internal:
             self._reading.model_spoke(run, response)
         self._end_session(run, run_id)
@@ -375,7 +375,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return error
 
     def _tool_ended(self, run_id: UUID, output: Any, status: str) -> None:
-        run = self._runs.end(run_id)
+        run = self._ended(run_id)
         if run is not None:
             self._reading.tool_ended(run, output, status)
         self._end_session(run, run_id)
@@ -386,12 +386,17 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     # --- Helpers --------------------------------------------------------------------------
 
     def _end(self, run_id: UUID) -> None:
-        self._end_session(self._runs.end(run_id), run_id)
+        self._end_session(self._ended(run_id), run_id)
 
-    def _end_session(self, run: Run | None, run_id: UUID) -> Ending | None:
-        """Forget what ends with a run: conversations, and the session that is named after it."""
+    def _ended(self, run_id: UUID) -> Run | None:
+        """Forget a run that ended, and let go of the conversations that are over with it."""
+        run = self._runs.end(run_id)
         if run is not None and run.holds:
             self._reading.conversations.let_go(run.holds, run.session)
+        return run
+
+    def _end_session(self, run: Run | None, run_id: UUID) -> Ending | None:
+        """Forget the session of a run that ended, if one is named after it."""
         if run is not None and not run.leads:
             return None
         session = self._reading.conversations.end_session(run_id)

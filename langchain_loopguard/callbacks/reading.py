@@ -105,8 +105,11 @@ class Reading:
         generation = response.generations[0][0] if response.generations[0] else None
         message = getattr(generation, "message", None)
         if isinstance(message, AIMessage) and makes_calls(message):
-            session = self.conversations.session(run.session)
-            session.hear(run.keys(self._scope), message)
+            keys = run.keys(self._scope)
+            self.conversations.session(run.session).hear(keys, message)
+            task = self.runs.get(run.attempt) if keys[0] != keys[1] else None
+            if task is not None and keys[0] not in task.holds:
+                task.holds += (keys[0],)
 
     def model_starts(
         self, run: Run, task: Task | None, messages: Sequence[BaseMessage], *, asks: bool
@@ -428,12 +431,13 @@ class Reading:
         """
         if not message.id:
             return False
-        for key in self.conversations.session(run.session).keys:
+        session = self.conversations.session(run.session)
+        for key in session.keys:
             other = self.conversations.find(key)
             batch = other.batches.get(message.id) if other is not None else None
-            if batch is not None and other is not kept and (batch.started or batch.answer):
+            if batch is not None and other is not kept and batch.dealt_with:
                 return True
-        return False
+        return message.id in session.ran
 
     def _conversation(self, key: Key, run: Run) -> Conversation:
         kept = self.conversations.get_again(key, run.session)

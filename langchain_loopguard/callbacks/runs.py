@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MISSING: Final = object()
 """No value; `None` is one."""
 
+_MANY = 4096
+"""Open runs up to which none is looked at for whether it was lost: as many as a thousand agents at
+work have."""
+
 _NS_SEPARATOR = "|"
 _HANDLER = "handler"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -49,7 +53,7 @@ class Run:
         is_tool: Whether it is a tool's run.
         tool_name: The name of a tool that may declare in `told` what it is.
         leads: Whether the session of any run is named after it.
-        holds: The conversations that are over when the run ends.
+        holds: The conversations that are over when the run ends; see `RunTree.holder`.
         call_id: The id of the tool call that a tool run answers.
         batch: The batch that a tool run belongs to, and the conversation of that batch.
     """
@@ -106,7 +110,8 @@ class Run:
         Returns:
             First that of an agent that lives inside one task, a loop in a node. Then that of the
             agent around the run: the model and the tools of one agent are different tasks of one
-            graph, so the last part of the namespace is left out. An agent that runs inside a tool
+            graph, so the last part of the namespace is left out; where they are tasks that a task
+            has called, they belong to the loop in that task. An agent that runs inside a tool
             without a graph of its own is told apart by the tool call. Outside a graph the two are
             the same.
         """
@@ -121,7 +126,8 @@ class Run:
         tool, around = self.tool, ""
         if tool is not None and tool.ns == self.ns:
             around = tool.call_id or str(tool.id)
-        agent_key = (*base, self.graph_ns, around)
+        agent_ns = self.graph_ns + _NS_SEPARATOR if self.is_call else self.graph_ns
+        agent_key = (*base, agent_ns, around)
         task_key = (*base, self.ns + _NS_SEPARATOR, around) if self.ns else agent_key
         self._keys = (task_key, agent_key)
         return self._keys
@@ -138,6 +144,7 @@ class RunTree:
         """Start with none."""
         # By number: a UUID takes Python ten times as long to hash.
         self._runs: dict[int, Run] = {}
+        self._most = _MANY
 
     def __len__(self) -> int:
         """Count the open runs."""
@@ -197,6 +204,8 @@ class RunTree:
             if resume is not MISSING:
                 run.resume = resume
         self._runs[run_id.int] = run
+        if len(self._runs) > self._most:
+            self._forget_lost()
         return run
 
     def holder(self, run: Run, key: Key, scope: str) -> Run | None:
@@ -208,22 +217,38 @@ class RunTree:
             scope: As for `Run.keys`.
 
         Returns:
-            The graph that was called inside a task, the task itself around a loop in a node, or
-            the tool call around an agent without a graph. `None` for the conversation of the
-            session's own graph, which is over when the session is.
+            The task around a loop in a node, the task around the graph or the tasks that were
+            called in it, or the tool call around an agent without a graph. `None` for the
+            conversation of the session's own graph, which is over when the session is.
         """
         if run.tool is not None and run.tool.ns == run.ns:
             return run.tool
-        task = self.get(run.attempt)
-        if task is None or not run.ns:
+        if not run.ns:
             return None
-        if key == run.keys(scope)[0]:
+        task = self.get(run.attempt)
+        if task is None or key == run.keys(scope)[0]:
             return task
-        return self.get(task.parent) if run.graph_ns and task.parent is not None else None
+        caller = None if task.parent is None else self.get(task.parent)
+        return self.get(caller.attempt) if caller is not None and caller.ns else None
 
     def end(self, run_id: UUID) -> Run | None:
         """Forget a run that ended; gives it."""
         return self._runs.pop(run_id.int, None)
+
+    def _forget_lost(self) -> None:
+        """Forget the runs that have outlived what they were started by.
+
+        LangChain doesn't tell of the end of a model's run that is cancelled.
+        """
+        before = -1
+        while before != len(self._runs):
+            before = len(self._runs)
+            self._runs = {
+                number: run
+                for number, run in self._runs.items()
+                if not run.rooted or run.parent is None or run.parent in self
+            }
+        self._most = max(_MANY, 2 * before)
 
 
 def session_key(session: UUID) -> Key:

@@ -11,12 +11,11 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import tools_condition
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
-from langchain_loopguard.callbacks import conversations
 from tests.hosts import (
     GRAPHS,
     Counter,
@@ -216,60 +215,3 @@ def test_nothing_is_left_of_a_stream_that_was_given_up():
     del stream
     gc.collect()
     assert len(guard._runs) == 0
-
-
-def worker_graph(guard: LoopGuardCallbackHandler, jobs: int, ran: Counter, seen: list[int]):
-    """Build a graph that calls an agent for one job after the other, in one session.
-
-    Each job is worked on with the same four calls.
-    """
-    worker = GRAPHS["create_agent"](repeating_model(times=4), [counting_tool(ran)])
-    done = [0]
-
-    def work(state: MessagesState):
-        worker.invoke(ask())
-        done[0] += 1
-        seen.append(len(guard._reading.conversations))
-        return {}
-
-    builder = StateGraph(MessagesState)
-    builder.add_node("work", work)
-    builder.add_edge(START, "work")
-    builder.add_conditional_edges("work", lambda _: "work" if done[0] < jobs else END)
-    return builder.compile()
-
-
-def test_agents_that_have_ended_make_room_while_their_session_goes_on(monkeypatch):
-    monkeypatch.setattr(conversations, "_MAX_HEARD", 4)
-    ran, seen, told = Counter(), [], []
-    guard = handler(on_detected="warn", max_conversations=3, notify=told.append)
-    spoken = []
-    real = conversations.Session.hear
-
-    def hear(session, *args):
-        real(session, *args)
-        spoken.append(len(session.spoken))
-
-    monkeypatch.setattr(conversations.Session, "hear", hear)
-    worker_graph(guard, 12, ran, seen).invoke(ask(), {"callbacks": [guard]})
-    assert ran.total == 12 * 4
-    assert max(seen) == 3
-    assert max(spoken) == 4
-    # Each of them was found looping, and none was told of the others' calls.
-    assert [decision.findings[0].count for decision in told] == [3, 4] * 12
-
-
-def test_an_agent_at_work_is_kept_while_others_of_its_session_end():
-    told = []
-    guard = handler(on_detected="warn", max_conversations=1, notify=told.append)
-    short = GRAPHS["create_agent"](repeating_model(times=1), [counting_tool(Counter())])
-
-    def answer(number: int) -> str:
-        short.invoke(ask())
-        return "the same"
-
-    lead = GRAPHS["create_agent"](
-        repeating_model(times=4), [counting_tool(Counter(), answer=answer)]
-    )
-    lead.invoke(ask(), {"callbacks": [guard]})
-    assert [decision.findings[0].count for decision in told] == [3, 4]
