@@ -310,7 +310,7 @@ class Conversations:
         """
         kept = self._kept.get(key)
         if kept is None:
-            self._make_room()
+            self._trim(room=1)
             kept = self._kept[key] = Conversation(self._new_reader())
         self._kept.move_to_end(key)
         if live:
@@ -352,6 +352,7 @@ class Conversations:
                 kept.sessions.discard(session_id)
                 if key[:2] == own:
                     del self._kept[key]
+        self._trim()
         return ended
 
     def let_go(self, keys: Iterable[Key], session_id: UUID) -> None:
@@ -373,14 +374,14 @@ class Conversations:
         for number in stale[: len(self._sessions) - _MAX_SESSIONS]:
             del self._sessions[number]
 
-    def _make_room(self) -> None:
-        if len(self._kept) < self._limit:
+    def _trim(self, *, room: int = 0) -> None:
+        """Drop the conversations that were idle longest, until there is room within the limit."""
+        if len(self._kept) + room <= self._limit:
             return
         idle = [key for key, kept in self._kept.items() if not kept.sessions]
-        if len(idle) < self._limit:
-            return
-        kept = self._kept.pop(idle[0])
-        session = None if kept.session is None else self._sessions.get(kept.session.int)
-        if session is not None:
-            session.keys.discard(idle[0])
-            session.remember(kept)
+        for key in idle[: max(0, len(idle) + room - self._limit)]:
+            kept = self._kept.pop(key)
+            session = None if kept.session is None else self._sessions.get(kept.session.int)
+            if session is not None:
+                session.keys.discard(key)
+                session.remember(kept)
