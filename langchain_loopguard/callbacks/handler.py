@@ -342,7 +342,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         return error
 
     def _model_spoke(self, run_id: UUID, response: LLMResult) -> None:
-        run = self._ended(run_id)
+        run = self._runs.end(run_id)
         if run is not None and not run.internal:
             self._reading.model_spoke(run, response)
         self._end_session(run, run_id)
@@ -400,6 +400,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         if run is not None and not run.leads:
             return None
         session = self._reading.conversations.end_session(run_id)
+        self._runs.forget_lost()
         return session.ending if session is not None else None
 
     def _task(self, run: Run) -> Task | None:

@@ -204,8 +204,6 @@ class RunTree:
             if resume is not MISSING:
                 run.resume = resume
         self._runs[run_id.int] = run
-        if len(self._runs) > self._most:
-            self._forget_lost()
         return run
 
     def holder(self, run: Run, key: Key, scope: str) -> Run | None:
@@ -235,11 +233,13 @@ class RunTree:
         """Forget a run that ended; gives it."""
         return self._runs.pop(run_id.int, None)
 
-    def _forget_lost(self) -> None:
-        """Forget the runs that have outlived what they were started by.
+    def forget_lost(self) -> None:
+        """Forget the runs that have outlived what they were started by, once there are many.
 
         LangChain doesn't tell of the end of a model's run that is cancelled.
         """
+        if len(self._runs) <= self._most:
+            return
         before = -1
         while before != len(self._runs):
             before = len(self._runs)
