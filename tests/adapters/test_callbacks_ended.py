@@ -275,6 +275,35 @@ def test_tasks_that_a_task_calls_belong_to_its_loop(speaks, acts, host):
     assert counts(told) == [3, 4, 5]
 
 
+def test_a_question_on_the_side_does_not_part_a_model_from_its_loop():
+    ran, told = Counter(), []
+    model, tool = repeating_model(times=5), counting_tool(ran)
+    side = ScriptedChatModel(respond=lambda _: AIMessage("fine"))
+
+    @task
+    def is_fine():
+        return side.invoke([HumanMessage("is it fine?")]).content
+
+    @task
+    def think(messages):
+        is_fine().result()
+        return model.invoke(messages)
+
+    @entrypoint()
+    def agent(messages):
+        while True:
+            messages = [*messages, think(messages).result()]
+            if not messages[-1].tool_calls:
+                return messages
+            messages += [act(tool, call).result() for call in messages[-1].tool_calls]
+
+    guard = handler(None, on_detected="warn", notify=told.append)
+    agent.invoke([HumanMessage("go")], {"callbacks": [guard]})
+    assert ran.total == guard.stats()["checked"] == 5
+    # What the answers of the last batch reveal is told as well.
+    assert counts(told) == [3, 4, 5]
+
+
 def test_equal_calls_of_one_batch_are_one_batch_in_tasks_too():
     model = ScriptedChatModel(
         respond=lambda messages: (
