@@ -126,10 +126,8 @@ class Reading:
             `None` if the messages are no conversation, a question on the side for instance.
         """
         task_key, agent_key = run.keys(self._scope)
-        inner = self.conversations.find(task_key)
-        # A question on the side, asked in a task that this one has called, is no loop in it.
-        lives = inner is not None and inner.reader.counted
-        kept = self._conversation(task_key if lives else agent_key, run)
+        inner = self.conversations.find(task_key) is not None
+        kept = self._conversation(task_key if inner else agent_key, run)
         history, at = self._choose(kept, task, messages)
         if history is None:
             return None

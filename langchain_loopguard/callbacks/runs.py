@@ -110,8 +110,7 @@ class Run:
         Returns:
             First that of an agent that lives inside one task, a loop in a node. Then that of the
             agent around the run: the model and the tools of one agent are different tasks of one
-            graph, so the last part of the namespace is left out; where they are tasks that a task
-            has called, they belong to the loop in that task. An agent that runs inside a tool
+            graph, so the last part of the namespace is left out. An agent that runs inside a tool
             without a graph of its own is told apart by the tool call. Outside a graph the two are
             the same.
         """
@@ -126,8 +125,7 @@ class Run:
         tool, around = self.tool, ""
         if tool is not None and tool.ns == self.ns:
             around = tool.call_id or str(tool.id)
-        agent_ns = self.graph_ns + _NS_SEPARATOR if self.is_call else self.graph_ns
-        agent_key = (*base, agent_ns, around)
+        agent_key = (*base, self.graph_ns, around)
         task_key = (*base, self.ns + _NS_SEPARATOR, around) if self.ns else agent_key
         self._keys = (task_key, agent_key)
         return self._keys

@@ -247,12 +247,12 @@ def in_a_run(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @pytest.mark.parametrize("host", ["entrypoint", "node"])
 @pytest.mark.parametrize("acts", [plain, in_a_run])
-@pytest.mark.parametrize("speaks", [plain, in_a_run, None])
-def test_tasks_that_a_task_calls_belong_to_its_loop(speaks, acts, host):
-    # Whatever run stands between a task and those that it calls; `None` calls the model itself.
+@pytest.mark.parametrize("speaks", [plain, in_a_run])
+def test_tasks_that_a_task_calls_are_one_agents(speaks, acts, host):
+    # Whatever run stands between a task and those that it calls.
     ran, told = Counter(), []
     model, tool = repeating_model(times=5), counting_tool(ran)
-    says = speaks(lambda messages: speak(model, messages).result()) if speaks else model.invoke
+    says = speaks(lambda messages: speak(model, messages).result())
     does = acts(lambda said: [act(tool, call).result() for call in said.tool_calls])
 
     def body(messages):
