@@ -184,6 +184,8 @@ class Conversation:
     """What is to be written into the answers of calls, by call id, until they were seen."""
     restored_in: UUID | None = None
     """The session in which the history was last looked through for what was not saved."""
+    prompted_in: UUID | None = None
+    """The session in which a model was last sent a human text alone, before anything else."""
     before: dict[str, Any] | None = None
     """What the model's next message is to say about the batch before it."""
 
@@ -258,6 +260,8 @@ class Session:
     """The conversations that it goes on with."""
     spoken: dict[Key, list[AIMessage]] = field(default_factory=dict)
     """AI messages with tool calls, the latest last, by conversation."""
+    openings: dict[int, tuple[AIMessage, str]] = field(default_factory=dict)
+    """The latest AI messages with calls that answer a human text alone, with that text."""
     ran: dict[str, None] = field(default_factory=dict)
     """Ids of AI messages whose calls were dealt with in conversations that were dropped since."""
 
@@ -271,6 +275,17 @@ class Session:
                 heard.append(message)
                 if len(heard) > _MAX_MESSAGES:
                     del heard[0]
+
+    def open(self, message: AIMessage, text: str) -> None:
+        """Remember that a message answers a human text alone, until its tools start."""
+        self.openings[id(message)] = (message, text)
+        if len(self.openings) > _MAX_MESSAGES:
+            del self.openings[next(iter(self.openings))]
+
+    def opened_by(self, message: AIMessage) -> str | None:
+        """Give the human text that a message answers, once; `None` if there was more than that."""
+        _, text = self.openings.pop(id(message), (None, None))
+        return text
 
     def remember(self, kept: Conversation) -> None:
         """Remember which batches of a conversation have run or were decided about."""

@@ -106,7 +106,10 @@ class Reading:
         message = getattr(generation, "message", None)
         if isinstance(message, AIMessage) and makes_calls(message):
             keys = run.keys(self._scope)
-            self.conversations.session(run.session).hear(keys, message)
+            session = self.conversations.session(run.session)
+            session.hear(keys, message)
+            if run.prompt is not None:
+                session.open(message, run.prompt)
             task = self.runs.get(run.attempt) if keys[0] != keys[1] else None
             if task is not None and keys[0] not in task.holds:
                 task.holds += (keys[0],)
@@ -128,7 +131,7 @@ class Reading:
         task_key, agent_key = run.keys(self._scope)
         inner = self.conversations.find(task_key) is not None
         kept = self._conversation(task_key if inner else agent_key, run)
-        history, at = self._choose(kept, task, messages)
+        history, at = self._choose(kept, run, task, messages)
         if history is None:
             return None
         if kept.restored_in is not run.session:
@@ -178,7 +181,7 @@ class Reading:
                 replace(message, notice.content, notice.additional_kwargs)
 
     def _choose(
-        self, kept: Conversation, task: Task | None, messages: Sequence[BaseMessage]
+        self, kept: Conversation, run: Run, task: Task | None, messages: Sequence[BaseMessage]
     ) -> tuple[Sequence[BaseMessage] | None, int | None]:
         """Choose what to read: the graph's state, or what the model is sent.
 
@@ -208,10 +211,18 @@ class Reading:
             return None if state else [human], None
         # Without an id only its text tells a new turn: a text agent's prompt grows.
         text = str(human.content)
-        if reader.counted and not text.startswith(kept.prompt):
-            reader.guard.human_message()
-        kept.prompt = text
+        if run.session is kept.restored_in or run.session is kept.prompted_in:
+            run.prompt = text  # A question on the side, unless what comes of it are calls that run.
+        else:
+            kept.prompted_in = run.session
+            self._turn(kept, text)
         return None, None
+
+    def _turn(self, kept: Conversation, text: str) -> None:
+        """Take in a human text without an id, with which a person may have spoken."""
+        if kept.reader.counted and not text.startswith(kept.prompt):
+            kept.reader.guard.human_message()
+        kept.prompt = text
 
     def _read(
         self,
@@ -347,6 +358,9 @@ class Reading:
                 if call_id is not None:
                     call["id"] = call_id
                     kept = self._conversation(key, run)
+                    text = session.opened_by(message) if session.openings else None
+                    if text is not None:
+                        self._turn(kept, text)
                     return kept, self._counted(kept, message)
         return None
 

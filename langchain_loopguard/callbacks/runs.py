@@ -56,6 +56,7 @@ class Run:
         holds: The conversations that are over when the run ends; see `RunTree.holder`.
         call_id: The id of the tool call that a tool run answers.
         batch: The batch that a tool run belongs to, and the conversation of that batch.
+        prompt: A human text that is all that a model was sent, in a conversation under way.
     """
 
     # `RunTree.start` sets what differs from these. A class's own `__init__` would take longer than
@@ -77,6 +78,7 @@ class Run:
     call_id: str | None = None
     batch: Batch | None = None
     conversation: Conversation | None = None
+    prompt: str | None = None
     _keys: tuple[Key, Key] | None = None
 
     @property

@@ -13,6 +13,7 @@ from langchain.agents.middleware import (
     ToolRetryMiddleware,
 )
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, trim_messages
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -36,6 +37,7 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     drive,
+    lcel_chain,
     listed_model,
     repeating_model,
     thread,
@@ -170,6 +172,53 @@ async def test_structured_answers_on_the_side_are_no_tool_calls():
     graph = graph_with_a_side_question(listed_model(*pages), side, [counting_tool(ran)])
     assert "__interrupt__" not in graph.invoke(ask(), thread("t", handler()))
     assert ran.total == 8
+
+
+def loop_by_hand(model, tools, between):
+    """Build a loop around a chain; messages have no ids, `between` is done after each step."""
+    chain = lcel_chain(model, tools)
+
+    def work(question: str):
+        messages = [HumanMessage(question)]
+        while not isinstance(messages[-1], AIMessage):
+            said, *answers = chain.invoke(messages)
+            messages += [said.model_copy(update={"id": None}), *answers]
+            between(len(messages))
+        return messages
+
+    return work
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(AIMessage("fine"), id="words"),
+        pytest.param(ai_calls([("Grade", {"good": True})], "g"), id="a structured answer"),
+    ],
+)
+def test_a_question_on_the_side_of_a_loop_by_hand_is_no_user_turn(answer):
+    ran, told = Counter(), []
+    side = ScriptedChatModel(respond=lambda _: answer)
+    guard = handler(on_detected="warn", notify=told.append)
+    work = loop_by_hand(
+        repeating_model(times=5),
+        [counting_tool(ran)],
+        lambda step: side.invoke([HumanMessage(f"Is step {step} fine?")]),
+    )
+    RunnableLambda(work).invoke("go", {"callbacks": [guard]})
+    assert ran.total == 5
+    assert [decision.findings[0].count for decision in told] == [3, 4, 5]
+
+
+def test_a_new_question_in_a_loop_by_hand_is_a_user_turn():
+    ran = Counter()
+    guard = handler(on_detected="raise")
+    work = loop_by_hand(repeating_model(times=2), [counting_tool(ran)], lambda _: None)
+    turns = RunnableLambda(lambda questions: [work(question) for question in questions])
+    turns.invoke(["one", "two", "three"], {"callbacks": [guard]})
+    assert ran.total == 6
+    with pytest.raises(LoopDetectedError):
+        turns.invoke(["one", "one"], {"callbacks": [guard]})
 
 
 async def test_a_history_without_message_ids_counts_the_same():
