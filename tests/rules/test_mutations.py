@@ -277,14 +277,6 @@ def which_tools_a_finding_names():
     return [len(tool) for tool in findings(only(NothingNew()), [batch] * 9)[-1][2].tools]
 
 
-def how_long_an_answer_is_compared_without_the_calls_numbers():
-    pages = (
-        [call("get_page", page=n, say=f"{n} " + "x" * size) for n in range(10, 30)]
-        for size in (8188, 8189, 8190)
-    )
-    return [told(only(SameNumbers()), steps).ask for steps in pages]
-
-
 def how_many_calls_are_on_probation():
     guard = LoopGuard(LoopGuardPolicy(rules=(SameAnswer(),)))
     for _ in range(5):
@@ -369,10 +361,6 @@ CONSTANTS = {
     "rules.unbroken_call._MAX_BATCHES": (how_many_batches_are_counted, [64, 73, None]),
     "rules.nothing_new._MAX_TOOLS": (which_tools_a_finding_names, [48] * 8),
     "rules.nothing_new._LONGEST_NAME": (which_tools_a_finding_names, [48] * 8),
-    "rules.same_numbers._LONG_TEXT": (
-        how_long_an_answer_is_compared_without_the_calls_numbers,
-        [16, 16, None],
-    ),
     "probation._MAX_CALLS": (how_many_calls_are_on_probation, 16),
     "guard._MAX_TOOLS": (how_many_tools_are_at_hand, 1024),
     "guard._MAX_REFUSED_LOOPS": (how_many_refused_loops_are_remembered, 16),

@@ -51,11 +51,7 @@ def test_one_and_the_same_number_is_counted_too():
     [
         pytest.param([glance(word) for word in words(40)], id="words that differ"),
         pytest.param([call("get_page", of="x", say="none")] * 40, id="no numbers at all"),
-        pytest.param([page(n, f"row {7 * n + 50}") for n in range(40)], id="another answer"),
-        pytest.param(
-            [page(n, f"{n} of {n + 50}") for n in range(40)], id="its own number and more"
-        ),
-        pytest.param([page(n, f"{n} " + "x" * 8192) for n in range(40)], id="long answers"),
+        pytest.param([page(n, f"row {n}") for n in range(40)], id="another answer each time"),
         pytest.param([page(n, "") for n in range(40)], id="empty answers"),
         pytest.param([page(n, " \n") for n in range(40)], id="blank answers"),
         pytest.param([page(n, fails=True) for n in range(40)], id="errors"),
@@ -72,12 +68,6 @@ def test_one_and_the_same_number_is_counted_too():
 )
 def test_what_is_not_counted(steps):
     assert told(RULE, steps) == NEVER
-
-
-def test_the_numbers_of_the_call_itself_are_no_other_answer():
-    steps = [page(n, f"Page {n} of 90 is empty, ask for page {n}.", size=50) for n in range(20)]
-    # The first answer is kept as it came.
-    assert told(RULE, steps) == Told(ask=16, held=17)
 
 
 def test_several_numbers_may_move_at_once():

@@ -76,6 +76,7 @@ LIMITS = {
     "japanese-error-full-width-digits": _OTHER_ERRORS,
     "result-order-shuffles": _REARRANGED,
     "truncated-rotation": _REARRANGED,
+    "page-beyond-the-end-echoes-its-number": "the answer is new by the call's own number",
     "search-vain-in-json-forever": _SHORT,
     "computer-clicks-near-one-place": _SHORT,
     "devtools-click-and-snapshot-no-effect": _GROWS,

@@ -1,8 +1,7 @@
 """Does reading with ever other numbers bring the same answer?
 
 Pages beyond the last one, dates without a flight: calls that differ in numbers only and get one
-and the same answer, but for those numbers. A solved run searches 13 dates in a row, so the limit
-is high.
+and the same answer. A solved run searches 13 dates in a row, so the limit is high.
 
 What it does not see: searches in ever new words, shell commands, and empty answers, all of
 which honest work has many of.
@@ -10,7 +9,6 @@ which honest work has many of.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -23,14 +21,7 @@ from langchain_loopguard.core.rules.base import Rule, RuleConfig
 from langchain_loopguard.core.tools import name_hash
 
 if TYPE_CHECKING:
-    from langchain_loopguard.core.answers import Answer
     from langchain_loopguard.core.batch import Batch, Outcome
-
-
-_NUMBER = re.compile(rb"\d+")
-
-_LONG_TEXT = 8192
-"""Bytes of an answer above which it is compared as it came: it holds too many numbers."""
 
 
 class SameNumbers(RuleConfig):
@@ -84,15 +75,10 @@ class _SameNumbersRule:
         answer = outcome.results[0]
         if answer is None or answer.error or not answer.text.strip():
             return None
-        said = answer.digest
-        if self._count and said != self._answer and len(answer.text) <= _LONG_TEXT:
-            # The numbers of the call itself are no news. The first answer is kept as it came, to
-            # spare each first answer the work: the second is what later ones are compared with.
-            said = _without_own_numbers(answer, batch.canonical[0])
-        if said != self._answer:
+        if answer.digest != self._answer:
             self._count = 0
         if self._count == 0:
-            self._call, self._answer, self._since = call, said, batch.number
+            self._call, self._answer, self._since = call, answer.digest, batch.number
         self._count += 1
         return self._finding(batch) if self._count >= self._config.ask else None
 
@@ -131,14 +117,6 @@ class _SameNumbersRule:
                 f"numbers only and got one and the same answer (limit {self._config.ask})."
             ),
         )
-
-
-def _without_own_numbers(answer: Answer, arguments: bytes) -> int:
-    """Hash an answer without the numbers that the call's arguments hold."""
-    own = set(_NUMBER.findall(arguments))
-    return xxh3_64_intdigest(
-        _NUMBER.sub(lambda found: b"" if found[0] in own else found[0], answer.text)
-    )
 
 
 def _shape(batch: Batch) -> int | None:
