@@ -211,7 +211,7 @@ class RunTree:
 
         Args:
             run: A run of the conversation.
-            key: The conversation, one of those that `run.keys(scope)` names.
+            key: The conversation, one of those that `Run.keys` and `Run.direct_key` name.
             scope: As for `Run.keys`.
 
         Returns:

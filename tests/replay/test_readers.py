@@ -175,6 +175,11 @@ def test_a_trajectory_is_a_batch_for_each_action(tmp_path):
     ] == [("open", ["success"]), ("edit", ["error"]), ("submit", [])]
 
 
+def _made(call_id):
+    function = {"arguments": '{"file_name":"a.py"}', "name": "find_file"}
+    return {"function": function, "id": call_id, "type": "function"}
+
+
 def test_a_demonstration_of_swe_agent_has_its_history_alone(tmp_path):
     run = read_one(
         tmp_path,
@@ -187,27 +192,29 @@ def test_a_demonstration_of_swe_agent_has_its_history_alone(tmp_path):
                     "role": "assistant",
                     "content": "Let us look.",
                     "action": "find_file a.py",
-                    "tool_calls": [
-                        {
-                            "function": {"arguments": '{"file_name":"a.py"}', "name": "find_file"},
-                            "id": "call_1",
-                            "type": "function",
-                        }
-                    ],
+                    "tool_calls": [_made("call_1")],
                 },
                 {"role": "tool", "content": "Found 1 matches", "tool_call_ids": ["call_1"]},
+                {"role": "assistant", "tool_calls": [_made("call_2"), _made("call_3")]},
+                {"role": "tool", "content": "one", "tool_call_ids": ["call_2"]},
+                {"role": "tool", "content": "two", "tool_call_ids": ["call_3"]},
                 {"role": "assistant", "content": "Run it.", "action": "python a.py\n"},
                 {"role": "user", "content": "8.2\n(Open file: n/a)\nbash-$"},
                 {"role": "assistant", "content": "Done.", "action": ""},
             ],
         },
     )
-    assert [event["type"] for event in run.events] == ["human", "batch", "batch"]
+    assert [event["type"] for event in run.events] == ["human", "batch", "batch", "batch"]
     assert [(batch["calls"][0]["name"], batch["calls"][0]["args"]) for batch in run.batches] == [
+        ("find_file", {"file_name": "a.py"}),
         ("find_file", {"file_name": "a.py"}),
         ("python", {"action": "python a.py\n"}),
     ]
-    assert [batch["results"][0]["id"] for batch in run.batches] == ["call_1", "step_5"]
+    assert [[answer["id"] for answer in batch["results"]] for batch in run.batches] == [
+        ["call_1"],
+        ["call_2", "call_3"],
+        ["step_8"],
+    ]
 
 
 def test_a_trajectory_of_mini_swe_agent_has_its_commands(tmp_path):

@@ -62,7 +62,7 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
 
 
 def _add_history(events: Events, messages: list[Any]) -> None:
-    waiting: Any = None
+    waiting: list[Any] = []
     for number, message in enumerate(messages):
         if not isinstance(message, dict) or message.get("is_demo"):
             continue
@@ -72,13 +72,13 @@ def _add_history(events: Events, messages: list[Any]) -> None:
             if not calls and isinstance(action, str) and action.strip():
                 calls = [call(f"step_{number}", tool_of(action), {"action": action})]
             events.batch(calls)
-            waiting = calls[0]["id"] if calls else None
-        elif waiting is not None and role in {"user", "tool"}:
-            ids = message.get("tool_call_ids")
-            events.answer(
-                ids[0] if isinstance(ids, list) and ids else waiting, message.get("content")
-            )
-            waiting = None
+            waiting = [made["id"] for made in calls]
+        elif waiting and role in {"user", "tool"}:
+            named = message.get("tool_call_ids")
+            answered = named if isinstance(named, list) and named else waiting[:1]
+            for call_id in answered:
+                events.answer(call_id, message.get("content"))
+            waiting = [call_id for call_id in waiting if call_id not in answered]
         elif role == "user":
             events.human()
 
