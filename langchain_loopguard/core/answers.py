@@ -121,11 +121,14 @@ def match_single(call_id: str | None, result: Any) -> Answer | None:
     if type(result) is dict:
         # By far the most frequent case, told apart for speed alone. The types are asked first:
         # what is none of these may do anything when it is compared.
-        given, content = result.get("tool_call_id"), result.get("content")
+        try:
+            given, content = result["tool_call_id"], result["content"]
+        except KeyError:
+            given = content = None
         status = result.get("status")
         if (
-            type(given) is str
-            and given == call_id
+            given is not None
+            and (given is call_id or (type(given) is str and given == call_id))
             and type(content) is str
             and content.isascii()
             and (status is None or type(status) is str)

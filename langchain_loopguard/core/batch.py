@@ -214,9 +214,6 @@ def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
     """Make the outcome of a batch of one call in half the time that `Outcome` takes."""
     outcome: Outcome = _SingleOutcome()
     outcome.results = (answer,)
-    outcome.news = _UNDECIDED
-    outcome.worked = outcome.changed = outcome.clock_only = outcome.new_words = False
-    outcome.first_look = False
     if answer is None:
         outcome.digest = None
         outcome.failed = False

@@ -56,9 +56,13 @@ def call_id(call: ToolCall) -> str | None:
 def read_call(call: ToolCall) -> tuple[str, object, str | None]:
     """Read name, arguments and id of a call at once."""
     if type(call) is dict:
-        name, found = call.get("name"), call.get("id")
-        if type(name) is str and name.isascii() and type(found) is str and found:
-            return name, call.get("args"), found
+        try:  # By far the most frequent case, told apart for speed alone.
+            name, arguments, found = call["name"], call["args"], call["id"]
+        except KeyError:
+            pass
+        else:
+            if type(name) is str and name.isascii() and type(found) is str and found:
+                return name, arguments, found
     return call_name(call), call_arguments(call), call_id(call)
 
 

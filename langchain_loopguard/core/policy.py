@@ -115,7 +115,7 @@ class LoopGuardPolicy(BaseModel):
         if name in self.changing_tools:
             traits = traits._replace(read_only=False)
         if name in self.shell_tools:
-            traits = ToolTraits(False, True, traits.poller)  # noqa: FBT003 - read-only, shell
+            traits = ToolTraits(False, True, *traits[2:])  # noqa: FBT003 - read-only, shell
         if name in self.poll_tools:
             traits = traits._replace(poller=True)
         return traits

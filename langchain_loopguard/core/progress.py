@@ -36,7 +36,7 @@ from langchain_loopguard.core.answers import DIGITS, encode_text
 from langchain_loopguard.core.calls import call_arguments
 from langchain_loopguard.core.clock import mask_clock
 from langchain_loopguard.core.packing import Packing, pack
-from langchain_loopguard.core.tools import name_hash, thinks
+from langchain_loopguard.core.tools import name_hash
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer
@@ -119,10 +119,12 @@ class Progress:
         Sets `outcome.news`, and `outcome.worked`: something happened that makes it worth
         asking an old question again.
         """
-        something = undecided = worked = False
+        something = undecided = worked = changed = clock_only = new_words = False
         looks = 0
         several = len(outcome.results) > 1
-        for place, answer in enumerate(outcome.results):
+        place = -1  # `enumerate` would cost as much as hashing the answer.
+        for answer in outcome.results:
+            place += 1
             recent, old = self._new, self._old
             if len(recent) > GENERATION:
                 old = self._old = recent
@@ -139,48 +141,51 @@ class Progress:
             if several or pair is None:
                 pair = (key ^ answer.digest) * (key | 1)
             pair &= _MASK
-            traits = batch.traits[place]
-            if thinks(batch.names[place]) and not answer.error:
+            error = answer.error
+            read_only, shell, _, thinking = batch.traits[place]
+            if thinking and not error:
                 # A thought is no proof of anything, however new it is.
                 undecided = True
             elif seen:
                 known = pair in recent or pair in old
                 recent[pair] = None
                 new = not known and self._read(batch.names[place], answer)[0]
-                if new and (answer.error or self._moved(answer)):
+                if new and (error or self._moved(answer)):
                     something = True
-                    if not (answer.error or traits.read_only or outcome.new_words):
-                        outcome.new_words = self._reworded(answer)
-                elif new and traits.read_only:
-                    undecided = outcome.clock_only = True
+                    if not (error or read_only or new_words):
+                        new_words = self._reworded(answer)
+                elif new and read_only:
+                    undecided = clock_only = True
             else:
                 recent[pair] = None
                 new, size = self._read(batch.names[place], answer)
-                error = answer.error
                 short = size <= SHORT_ANSWER
                 if new and not (short or error):
                     new = self._fresh is None or self._more_than_clocks(self._fresh)
                     # Of any other call it makes no difference.
-                    if traits.read_only or traits.shell:
+                    if read_only or shell:
                         short = _echoes(answer, batch.calls[place])
-                if traits.read_only:
+                if read_only:
                     looks += not (new or short or error)
                 elif not error:
-                    something = something or not traits.shell
+                    something = something or not shell
                     worked = worked or new or short
-                    if short or not traits.shell:
-                        outcome.changed = True
+                    if short or not shell:
+                        changed = True
                 if new and not short:
                     something = True
                 # The error of another call is no news, however short. What cannot be read is left
                 # to `same_error`: of thirty links some are dead.
-                undecided = undecided or (short and (new or not error or traits.read_only))
+                undecided = undecided or (short and (new or not error or read_only))
+        outcome.changed = changed
+        outcome.clock_only = clock_only
+        outcome.new_words = new_words
+        outcome.worked = worked or something
         if something:
             outcome.news = _SOMETHING
-            outcome.worked = True
+            outcome.first_look = False
         else:
             outcome.news = _UNDECIDED if undecided else _NOTHING
-            outcome.worked = worked
             outcome.first_look = looks == len(outcome.results)
 
     def hear(self, text: str) -> bool:

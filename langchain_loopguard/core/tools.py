@@ -31,6 +31,8 @@ class ToolTraits(NamedTuple):
     poller: bool = False
     """It is meant to be called again with the same arguments until its answer changes. Waiting
     itself is such a tool by its name: a `sleep` between two looks makes no loop of them."""
+    thinking: bool = False
+    """It only takes down what the model thinks."""
 
 
 READING_VERBS = frozenset(
@@ -88,13 +90,8 @@ def traits_of_name(name: str) -> ToolTraits:
         read_only = any(word in READING_NOUNS for word in words)
     shell = not read_only and (words in _SHELL_NAMES or any(word in SHELL_WORDS for word in words))
     poller = verbs[:1] in (["sleep"], ["wait"])
-    return ToolTraits(read_only=read_only, shell=shell, poller=poller)
-
-
-@lru_cache(maxsize=1024)
-def thinks(name: str) -> bool:
-    """Tell whether a tool only takes down what the model thinks, by the words of its name."""
-    return any(word.lower() in THINKING_WORDS for word in _WORD.findall(name))
+    thinking = any(word in THINKING_WORDS for word in words)
+    return ToolTraits(read_only, shell, poller, thinking)
 
 
 def waits(traits: ToolTraits, arguments: bytes) -> bool:
@@ -119,7 +116,7 @@ def declared_traits(name: str, metadata: Mapping[str, Any] | None) -> ToolTraits
     Args:
         name: The tool's name, for what the declaration leaves open.
         metadata: The LangChain tool's `metadata`: MCP's `readOnlyHint` (at the top or under
-            `annotations`), or `{"loop_guard": {"read_only": …, "shell": …, "poller": …}}`.
+            `annotations`), or `{"loop_guard": {…}}` with a boolean for a field of `ToolTraits`.
 
     Returns:
         The traits, `None` when nothing is declared. Values that are not booleans count as not

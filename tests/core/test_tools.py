@@ -14,7 +14,6 @@ from langchain_loopguard.core.tools import (
     SHELL_WORDS,
     ToolTraits,
     declared_traits,
-    thinks,
     traits_of_name,
     waits,
 )
@@ -37,7 +36,7 @@ def table(kind, names):
             "read_file readFile ReadFile read-file READ_FILE fs.read_file mcp__fs__read_file "
             "search list_dir get_user fetch grep describe_table view web_search browser_snapshot "
             "git_status git_log BashOutput directory_tree screenshot check_build scroll_down "
-            "calculate think load_page print_report open find_file show_code get_test_report "
+            "calculate load_page print_report open find_file show_code get_test_report "
             "list_commands inspect_shell check_and_report",
         ),
         *table(
@@ -53,6 +52,7 @@ def table(kind, names):
             "exec run_shell_command execute_code run_tests pytest run_script ipython zsh cmd "
             "powershell jupyter_console commands",
         ),
+        *table(READS._replace(thinking=True), "think"),
         *table(WAITS, "sleep wait wait_for_build sleep_seconds waitUntil"),
     ],
 )
@@ -106,6 +106,9 @@ def test_no_word_reads_and_changes():
         pytest.param("job", {"loop_guard": {"read_only": True}}, READS, id="our own"),
         pytest.param("job", {"loop_guard": {"shell": True}}, SHELL, id="a shell"),
         pytest.param("job", {"loop_guard": {"poller": True}}, ToolTraits(poller=True), id="poller"),
+        pytest.param(
+            "job", {"loop_guard": {"thinking": True}}, ToolTraits(thinking=True), id="thinking"
+        ),
         pytest.param("sleep", {"loop_guard": {"poller": False}}, READS, id="no poller"),
         pytest.param("bash", {"loop_guard": {"shell": False}}, CHANGES, id="no shell"),
         pytest.param("bash", {"readOnlyHint": True}, READS, id="reading is no shell"),
@@ -164,6 +167,7 @@ def test_what_declares_nothing(metadata):
         ({"shell_tools": ("read_log",)}, "read_log", SHELL),
         ({"shell_tools": ("sleep",)}, "sleep", SHELL._replace(poller=True)),
         ({"poll_tools": ("job",)}, "job", ToolTraits(poller=True)),
+        ({"shell_tools": ("think",)}, "think", SHELL._replace(thinking=True)),
         ({"poll_tools": ("read_log",)}, "read_log", WAITS),
         ({"changing_tools": ("bash",)}, "bash", SHELL),
         ({"changing_tools": ("job",), "shell_tools": ("job",)}, "job", SHELL),
@@ -221,9 +225,9 @@ def test_a_shell_command_may_wait_by_itself(name, command, waited):
 
 @pytest.mark.parametrize("name", ["think", "sequentialthinking", "sequential_thinking", "Reflect"])
 def test_tools_that_take_down_thoughts_are_known_by_their_names(name):
-    assert thinks(name)
+    assert traits_of_name(name).thinking
 
 
 @pytest.mark.parametrize("name", ["rethink_layout", "things", "reasons", ""])
 def test_others_are_not(name):
-    assert not thinks(name)
+    assert not traits_of_name(name).thinking

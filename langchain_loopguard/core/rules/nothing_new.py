@@ -25,7 +25,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.progress import News
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
-from langchain_loopguard.core.tools import thinks, waits
+from langchain_loopguard.core.tools import waits
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -234,7 +234,7 @@ class _NothingNewRule:
 
 
 def _thinks(batch: Batch) -> bool:
-    return all(map(thinks, batch.names))
+    return all(traits.thinking for traits in batch.traits)
 
 
 def _kept(name: str) -> str:

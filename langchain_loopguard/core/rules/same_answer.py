@@ -126,9 +126,26 @@ class _SameAnswerRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if len(batch.keys) == 1 and batch.digest not in self._counts:
-            self._record_first(batch, outcome)
-            return None
+        counts = self._counts
+        if len(batch.keys) != 1 or batch.digest in counts:
+            return self._record(batch, outcome)
+        # By far the most frequent case, told apart for speed alone.
+        (answer,) = outcome.results
+        count = _Count()
+        count.since = batch.number
+        if answer is None:
+            count.answer = None
+        else:
+            count.answer = answer.error_digest if answer.error else answer.digest
+        if outcome.worked:
+            counts.clear()
+        elif len(counts) >= _MAX_CALLS:
+            del counts[next(iter(counts))]
+        counts[batch.digest] = count
+        self._last = batch.keys
+        return None
+
+    def _record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         fresh = set(batch.keys) if outcome.worked else set()
         if outcome.worked:
             self._counts = {key: self._counts[key] for key in fresh & self._counts.keys()}
@@ -153,23 +170,6 @@ class _SameAnswerRule:
         keep_latest(counts, _MAX_CALLS)
         self._last = batch.keys[:_MAX_CALLS]
         return found
-
-    def _record_first(self, batch: Batch, outcome: Outcome) -> None:
-        # By far the most frequent case, told apart for speed alone.
-        answer = outcome.results[0]
-        first = None
-        if answer is not None:
-            first = answer.error_digest if answer.error else answer.digest
-        count = _Count()
-        count.answer = first
-        count.since = batch.number
-        if outcome.worked:
-            self._counts = {batch.digest: count}
-        else:
-            self._counts[batch.digest] = count
-            if len(self._counts) > _MAX_CALLS:
-                del self._counts[next(iter(self._counts))]
-        self._last = batch.keys
 
     def human_message(self) -> None:
         self._counts.clear()

@@ -89,9 +89,12 @@ class _SameErrorRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        if outcome.failed or self._streaks:
+            return self._record(batch, outcome)
+        return None
+
+    def _record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         streaks = self._streaks
-        if not streaks and not outcome.failed:
-            return None
         if streaks and outcome.changed:
             streaks.clear()
         reading = {

@@ -62,7 +62,7 @@ class _SameNumbersRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if len(batch.traits) != 1 or not batch.traits[0].read_only:
+        if len(batch.traits) != 1 or not batch.traits[0][0]:  # Read-only, for speed.
             if outcome.worked and self._count:
                 self._clear()
             return None

@@ -114,7 +114,8 @@ class _UnbrokenCallRule:
             if own is None:
                 runs.clear()
             elif len(runs) > 1:
-                self._runs = {batch.digest: own}
+                runs.clear()
+                runs[batch.digest] = own
         return None
 
     def human_message(self) -> None:
