@@ -30,6 +30,7 @@ from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.probation import Probation
 from langchain_loopguard.core.progress import News, Progress
 from langchain_loopguard.core.stagnation import StagnationDetector, stagnation_finding
+from langchain_loopguard.core.step_lines import StepLines
 from langchain_loopguard.core.tools import ToolTraits, declared_traits
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ class LoopGuard:
         ]
         self._progress: Progress | None = None
         self._probation: Probation | None = None
+        self._step_lines: StepLines | None = None
         if any(config.needs_progress for config in self.policy.rules):
             self._progress = Progress()
+            self._step_lines = StepLines()
             self._probation = Probation() if self.policy.probation else None
         self._checks = [rule.check for _, rule in self._rules]
         self._counting_checks = [
@@ -140,7 +143,9 @@ class LoopGuard:
             self._stop_if_refused(finding)
         return self._decision(findings, batch)
 
-    def record_results(self, record: BatchRecord, results: Sequence[Any]) -> Decision:
+    def record_results(  # noqa: C901 - one pass, in the order of what happens
+        self, record: BatchRecord, results: Sequence[Any]
+    ) -> Decision:
         """Take in what a batch got back.
 
         Args:
@@ -155,7 +160,11 @@ class LoopGuard:
         if not isinstance(record, Batch) or record.used:
             return allowed(record)
         record.used = True
-        if len(results) == 1 and len(record.ids) == 1:
+        step_lines = self._step_lines
+        if step_lines is not None and step_lines.watching:
+            answers = match_results(record.ids, results)
+            outcome = Outcome(record, step_lines.without(record, answers))
+        elif len(results) == 1 and len(record.ids) == 1:
             outcome = single_outcome(record, match_single(record.ids[0], results[0]))
         else:
             outcome = Outcome(record, match_results(record.ids, results))
@@ -236,6 +245,8 @@ class LoopGuard:
         self._asked = False
         if self._progress is not None:
             self._progress.human_message()
+        if self._step_lines is not None:
+            self._step_lines.human_message()
         for _, rule in self._rules:
             rule.human_message()
         if self._probation is not None:
@@ -281,6 +292,7 @@ class LoopGuard:
             "rules": {name: rule.to_state() for name, rule in self._rules},
             "progress": self._progress and self._progress.to_state(),
             "probation": self._probation and self._probation.to_state(),
+            "step_lines": self._step_lines and self._step_lines.to_state(),
             "stagnation": self._stagnation and self._stagnation.to_state(),
             "ledger": self._ledger.to_state(),
         }
@@ -318,6 +330,8 @@ class LoopGuard:
                     rule.load_state(rules[name])
             if guard._progress is not None and state["progress"] is not None:
                 guard._progress.load_state(state["progress"])
+            if guard._step_lines is not None and "step_lines" in state:  # Not in the first ones.
+                guard._step_lines.load_state(state["step_lines"])
             if guard._probation is not None and state["probation"] is not None:
                 guard._probation.load_state(state["probation"])
             if guard._stagnation is not None and state["stagnation"] is not None:

@@ -15,9 +15,12 @@ from langchain_loopguard.core.packing import Packing
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
 
-_GENERATION = 64
-"""Results remembered in a generation; two are kept. A repeat at a distance of more than 64 to
-128 batches is not counted."""
+_GENERATION = 40
+"""Results remembered in a generation; two are kept. A repeat at a distance of more than 40 to
+80 batches is not counted."""
+
+_MOST_STORED = 65
+"""Results of a stored generation: as many as were kept at first."""
 
 _FREE_REPEATS = 2
 """Batches in a row that nobody would object to: the seed's allowance."""
@@ -102,7 +105,7 @@ class Ledger:
         return LedgerReading(self._batches, self._repeats, self._unknown, self._changed)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what is remembered in JSON types, at most 0.8 KB."""
+        """Give what is remembered in JSON types, at most 0.6 KB."""
         return {
             "counts": list(self.read()),
             "new": self._new_packed.of(self._new),
@@ -117,8 +120,8 @@ class Ledger:
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` gave; raises on a state of another form."""
         counts = [stored.count(one) for one in stored.entries(state["counts"], 4)]
-        new = stored.hashes(state["new"], _GENERATION + 1)
-        old = stored.hashes(state["old"], _GENERATION + 1)
+        new = stored.hashes(state["new"], _MOST_STORED)
+        old = stored.hashes(state["old"], _MOST_STORED)
         digest, run, result = stored.entries(state["run"], 3)
         self._result = stored.digest_or_none(result)
         self._digest, self._run = stored.digest(digest), stored.count(run)

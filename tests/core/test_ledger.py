@@ -63,15 +63,15 @@ def test_what_is_counted(steps, expected):
     assert read(*steps, reload=True) == expected
 
 
-@pytest.mark.parametrize(("distance", "seen"), [(64, 1), (128, 1), (129, 1), (130, 0)])
-def test_results_at_a_distance_of_64_to_129_batches_are_known(distance, seen):
+@pytest.mark.parametrize(("distance", "seen"), [(40, 1), (80, 1), (81, 1), (82, 0)])
+def test_results_at_a_distance_of_40_to_81_batches_are_known(distance, seen):
     between = [call(cmd=f"other {n}", say="x") for n in range(distance - 1)]
     assert read(A, *between, A).identical_result_repeats == seen
 
 
 def test_a_known_result_is_remembered_anew():
-    between = [call(cmd=f"other {n}", say="x") for n in range(150)]
-    steps = [A, *between[:75], A, *between[75:], A]
+    between = [call(cmd=f"other {n}", say="x") for n in range(100)]
+    steps = [A, *between[:50], A, *between[50:], A]
     assert read(*steps).identical_result_repeats == 2
 
 

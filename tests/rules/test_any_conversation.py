@@ -181,6 +181,10 @@ ANSWERS = {
     "new": lambda n: {"content": f"a{n}\nb{n}\nc{n}\nd{n}"},
     "failing": lambda n: {"content": f"error {'x' * (n % 50)}", "status": "error"},
     "new or failing": lambda n: ANSWERS["failing" if n % 3 else "new"](n),
+    "failing and counting": lambda n: {
+        "content": f"error {'x' * (n % 50)}\n{9**9 - n} steps left\n{8**9 - n} more",
+        "status": "error",
+    },
     "unknown": None,
     "the same": lambda n: {"content": "a\nb\nc\nd"},
 }

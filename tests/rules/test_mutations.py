@@ -26,6 +26,7 @@ from langchain_loopguard.core.rules import (
     UnbrokenCall,
 )
 from langchain_loopguard.core.stagnation import Stagnation, StagnationDetector
+from langchain_loopguard.core.step_lines import StepLines
 from tests.core.plays import HUMAN, UNKNOWN, call, run
 from tests.rules.told import Told, change, findings, glance, look, only, shell, told, words
 
@@ -330,7 +331,7 @@ def how_long_a_batch_is_kept_by_its_signature():
 
 
 def how_many_batches_later_a_result_is_forgotten():
-    for n in range(60, 300):
+    for n in range(30, 300):
         guard = LoopGuard(LoopGuardPolicy(rules=()))
         for word in ("x", *range(n), "x"):
             run(guard, call(cmd=word, say="x"))
@@ -347,6 +348,71 @@ def which_repeats_pass_on_a_changed_answer():
     return counts
 
 
+def counted(say, count=8, *, different=99, tools=("search", "read_file")):
+    """What is left of the answers of steps that answer `say(number)`."""
+    guard, lines, left = LoopGuard(only(NothingNew())), StepLines(), []
+    for n in range(count):
+        given = {"name": tools[n % len(tools)], "args": {"path": "i" * (n % different)}, "id": "0"}
+        batch = guard.check([given]).record
+        answers = match_results(batch.ids, [{"id": "0", "content": say(n)}])
+        if lines.watching:
+            answers = lines.without(batch, answers)
+        left.append(answers[0].text.decode())
+    return left
+
+
+def done(n):
+    return f"x\n{n} done"
+
+
+def when_a_count_is_believed():
+    return counted(done).index("x")
+
+
+def over_how_many_calls_a_count_is_believed():
+    return ["x" in counted(done, 20, different=calls, tools=["bash"]) for calls in (2, 3, 4, 5, 6)]
+
+
+def over_how_many_tools_a_count_is_believed():
+    names = ["search", "read_file", "get_page", "list_dir"]
+    return ["x" in counted(done, 20, tools=names[:tools]) for tools in (1, 2, 3, 4)]
+
+
+def how_long_a_count_is_watched():
+    others = range(8, 14)
+    return ["x" in counted(done, 20, tools=["search"] * n + ["read_file"] * 20) for n in others]
+
+
+def how_many_steps_may_be_missing():
+    gaps = range(1, 7)
+    return [counted(lambda n, gap=gap: done(n + gap * (n > 8)), 10)[9] == "x" for gap in gaps]
+
+
+def leaves_out(form):
+    return "done" not in counted(form)[7]
+
+
+def how_many_lines_at_the_end_are_looked_at():
+    texts = ["x\ny\nz\n{} done" + "\nlast" * below for below in range(4)]
+    return [leaves_out(text.format) for text in texts]
+
+
+def how_many_counts_are_left_out():
+    return counted(lambda n: f"{n} a\n{n} b\nx\n{n} c\n{n} d")[7].count("7")
+
+
+def how_long_a_count_may_be():
+    return [leaves_out(("x\n{} done" + "i" * more).format) for more in range(191, 198)]
+
+
+def how_many_numbers_a_count_may_have():
+    return [leaves_out(("x\n{} done" + " 7" * more).format) for more in range(4)]
+
+
+def how_many_digits_a_count_may_have():
+    return [leaves_out(lambda n, d=digits: done(10**d + n)) for digits in range(6, 12)]
+
+
 CORE = "langchain_loopguard.core"
 CONSTANTS = {
     "progress.GENERATION": (how_many_calls_later_a_call_is_forgotten, 546),
@@ -361,6 +427,16 @@ CONSTANTS = {
     "rules.unbroken_call._MAX_BATCHES": (how_many_batches_are_counted, [64, 73, None]),
     "rules.nothing_new._MAX_TOOLS": (which_tools_a_finding_names, [48] * 8),
     "rules.nothing_new._LONGEST_NAME": (which_tools_a_finding_names, [48] * 8),
+    "step_lines._BATCHES": (when_a_count_is_believed, 5),
+    "step_lines._CALLS": (over_how_many_calls_a_count_is_believed, [False] * 2 + [True] * 3),
+    "step_lines._TOOLS": (over_how_many_tools_a_count_is_believed, [False] + [True] * 3),
+    "step_lines._PATIENCE": (how_long_a_count_is_watched, [True] * 3 + [False] * 3),
+    "step_lines._AHEAD": (how_many_steps_may_be_missing, [True] * 3 + [False] * 3),
+    "step_lines._EDGE": (how_many_lines_at_the_end_are_looked_at, [True] * 2 + [False] * 2),
+    "step_lines._MOST_KEPT": (how_many_counts_are_left_out, 2),
+    "step_lines._LONGEST": (how_long_a_count_may_be, [True] * 4 + [False] * 3),
+    "step_lines._MOST_NUMBERS": (how_many_numbers_a_count_may_have, [True] * 2 + [False] * 2),
+    "step_lines._MOST_DIGITS": (how_many_digits_a_count_may_have, [True] * 3 + [False] * 3),
     "probation._MAX_CALLS": (how_many_calls_are_on_probation, 16),
     "guard._MAX_TOOLS": (how_many_tools_are_at_hand, 1024),
     "guard._MAX_REFUSED_LOOPS": (how_many_refused_loops_are_remembered, 16),
@@ -369,7 +445,7 @@ CONSTANTS = {
     "answers._SHORTEST_WORD": (how_short_an_argument_is_masked, "a bc ~ ~"),
     "answers._LONGEST_WORD": (how_long_an_argument_is_masked, [True] * 3 + [False] * 3),
     "batch._LONGEST_KEY": (how_long_a_batch_is_kept_by_its_signature, [False] * 3 + [True] * 3),
-    "ledger._GENERATION": (how_many_batches_later_a_result_is_forgotten, 129),
+    "ledger._GENERATION": (how_many_batches_later_a_result_is_forgotten, 81),
     "ledger._FREE_REPEATS": (which_repeats_pass_on_a_changed_answer, [0, 0, 1, 2, 3, 4]),
 }
 """Number -> an observation and what is seen."""
@@ -387,6 +463,8 @@ NO_NUMBERS = {
     "_LONGEST_WINDOW",
     "_PARTS",
     "_MOST_HASHES",
+    "_MOST_STORED",
+    "_MOST_LINES",
 }
 
 

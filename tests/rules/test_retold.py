@@ -119,6 +119,10 @@ def _requested(text, number, _failed):
     return f"{text}\nrequest_id: {hashlib.sha256(str(number).encode()).hexdigest()[:32]}"
 
 
+def _counted_down(text, number, _failed):
+    return f"{text}\nENVIRONMENT REMINDER: You have {500 - number} turns left."
+
+
 WAYS = {
     "as it was": iter,
     "tools without names": _nameless,
@@ -134,15 +138,10 @@ WAYS = {
     "with an id for each request": _answers(_requested),
     "with other line ends": _answers(lambda text, *_: text.replace("\n", "  \r\n") + "\r\n"),
     "all in one line": _answers(lambda text, *_: " ".join(text.split())),
+    "with a count of steps": _answers(lambda text, number, _: f"Step {number}/500\n{text}"),
+    "with the steps that are left": _answers(_counted_down),
     "cut short": _answers(lambda text, *_: text[:200] + "\n... truncated" * (len(text) > 200)),
 }
-
-COUNTED = {
-    "a count of steps": _answers(lambda text, number, _: f"Step {number}/500\n{text}"),
-    "steps that are left": _answers(lambda text, number, _: f"{text}\n[{500 - number} steps left]"),
-}
-"""A number that moves in each answer looks like progress: with these, loops of looking are missed,
-and the rest is found."""
 
 
 @cache
@@ -169,9 +168,9 @@ def _asked(label, retell, *, further=False):
     return asked
 
 
-@pytest.mark.parametrize("way", [*WAYS, *COUNTED])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_good_run_is_never_asked_about_however_it_is_told(way):
-    asked = _asked("good", {**WAYS, **COUNTED}[way])
+    asked = _asked("good", WAYS[way])
     assert len(asked) > 370
     assert {run: at for run, at in asked.items() if at is not None} == {}
 
@@ -181,9 +180,3 @@ def test_a_loop_that_goes_on_is_found_however_it_is_told(way):
     asked = _asked("loop", WAYS[way], further=True)
     assert len(asked) == 20
     assert [run for run, at in asked.items() if at is None] == []
-
-
-@pytest.mark.parametrize("way", COUNTED)
-def test_where_each_answer_counts_only_some_loops_are_found(way):
-    asked = _asked("loop", COUNTED[way], further=True)
-    assert 10 <= sum(at is not None for at in asked.values()) < len(asked)

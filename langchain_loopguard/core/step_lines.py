@@ -1,0 +1,242 @@
+"""Does a line of each answer only count the steps?
+
+Some harnesses write into every answer how many steps were made or are left. With such a line
+every answer is new, and none is the same as before. Progress that is waited for counts as well,
+and so does a tool that goes through numbered things; the difference is that a harness counts on
+whatever is called. So a line is taken for a count of steps when one of its numbers went up or down
+by one with every batch of a user turn, over calls that differ, of several tools or of a shell, and
+without standing in the calls. From then on it is left out of the answers before anything is
+compared.
+
+What is kept are hashes of the lines that are expected next, never a line or its numbers.
+
+What it does not see: counts that move by more than one (tokens, seconds), that stand in the middle
+of an answer or inside JSON, or that begin in the middle of a turn; a loop that begins before the
+count is known.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xxhash import xxh32_intdigest
+
+from langchain_loopguard.core import stored
+from langchain_loopguard.core.answers import Answer, encode_text
+from langchain_loopguard.core.clock import mask_clock
+from langchain_loopguard.core.packing import pack
+from langchain_loopguard.core.tools import name_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from langchain_loopguard.core.batch import Batch
+
+_BATCHES = 5
+"""Batches in which a line must have counted before it is left out."""
+
+_CALLS = 4
+"""Calls among them that differ: jobs that are polled in turn may all advance by one per cent."""
+
+_TOOLS = 2
+"""Tools among them; each call of a shell is one, since it may run anything."""
+
+_PATIENCE = 12
+"""Batches after which a line that counts, over fewer calls than that, is looked at no more."""
+
+_AHEAD = 4
+"""Steps that may be missing: their answers were lost, or the calls refused."""
+
+_EDGE = 2
+"""Lines at the beginning and at the end of an answer that are looked at."""
+
+_MOST_KEPT = 2
+"""Lines that are left out at once."""
+
+_LONGEST = 200
+_MOST_NUMBERS = 2
+_MOST_LINES = 2 * _EDGE * (3**_MOST_NUMBERS - 1)
+_MOVES = (-1, 0, 1)
+_NUMBER = re.compile(rb"(\d+)")
+_MOST_DIGITS = 9
+
+
+class _Line(NamedTuple):
+    moves: tuple[int, ...]
+    """What is added to each of its numbers with every batch."""
+    ahead: tuple[int, ...]
+    """Hashes of the line as it is now and as it will be after one batch, two, and so on."""
+
+
+class StepLines:
+    """Learns which lines count the steps of a user turn, and leaves them out of answers.
+
+    Attributes:
+        watching: Whether answers are to be looked at; otherwise nothing counts here.
+    """
+
+    __slots__ = ("_batches", "_believed", "_calls", "_lines", "_tools", "watching")
+
+    def __init__(self) -> None:
+        """Start with nothing learned."""
+        self.human_message()
+
+    def human_message(self) -> None:
+        """A user turn: a harness may count anew."""
+        self.watching = True
+        self._believed = False
+        self._batches = 0
+        # Batches over which a line counted, and what was called in them.
+        self._calls: set[int] = set()
+        self._tools: set[int] = set()
+        self._lines: list[_Line] = []
+
+    def without(self, batch: Batch, answers: Sequence[Answer | None]) -> Sequence[Answer | None]:
+        """Give the answers of a batch without the lines that count steps."""
+        # The place of each line that was found -> its parts
+        found: dict[int, list[bytes]] = {}
+        left = [self._look(answer, found) for answer in answers] if self._lines else answers
+        counted = {
+            place: _expected(parts, self._lines[place].moves, _AHEAD)
+            for place, parts in found.items()
+        }
+        if self._believed:
+            self._lines = [counted.get(place, line) for place, line in enumerate(self._lines)]
+            return left
+        if any(answer is not None for answer in answers):
+            told = any(_tells(batch, parts, self._lines[at].moves) for at, parts in found.items())
+            lines = list(counted.values())[:_MOST_KEPT]
+            self._lines = lines if self._batches else list(_candidates(answers))
+            self._learn(batch, told=told)
+        return answers
+
+    def to_state(self) -> list[Any] | None:
+        """Give what was learned in JSON types, at most 1 KB; `None` when nothing counts here."""
+        if not self.watching:
+            return None
+        return [
+            self._believed,
+            self._batches,
+            [f"{call:x}" for call in sorted(self._calls)],
+            [f"{tool:x}" for tool in sorted(self._tools)],
+            [[list(line.moves), pack(line.ahead)] for line in self._lines],
+        ]
+
+    def load_state(self, state: Any) -> None:
+        """Take over what `to_state` gave; raises on a state of another form."""
+        if state is None:
+            self.watching = False
+            return
+        believed, batches, calls, tools, kept = stored.entries(state, 5)
+        lines = [
+            _Line(
+                tuple(map(_move, stored.entries(moves, _MOST_NUMBERS))),
+                tuple(stored.hashes(ahead, _AHEAD + 1)),
+            )
+            for moves, ahead in stored.entries(kept, _MOST_LINES)
+        ]
+        counts = stored.flag(believed), stored.count(batches)
+        called = set(stored.digests(calls, _PATIENCE)), set(stored.digests(tools, _TOOLS))
+        self.watching = True
+        self._lines = lines
+        self._believed, self._batches = counts
+        self._calls, self._tools = called
+
+    def _look(self, answer: Answer | None, found: dict[int, list[bytes]]) -> Answer | None:
+        """Note which lines of an answer are expected ones; give it without them."""
+        if answer is None:
+            return None
+        pieces = _pieces(answer)
+        kept = []
+        for piece in pieces:
+            parts = _parts(piece)
+            digest = xxh32_intdigest(b"".join(parts)) if parts else None
+            counts = False
+            for place, line in enumerate(self._lines):
+                if digest in line.ahead:
+                    counts = True
+                    # One that stands still is expected of parallel calls only.
+                    if digest != line.ahead[0]:
+                        found[place] = parts
+            if not counts:
+                kept.append(piece)
+        if len(kept) == len(pieces):
+            return answer
+        return Answer("\n".join(kept), answer.error)
+
+    def _learn(self, batch: Batch, *, told: bool) -> None:
+        self._batches += 1
+        if not told:
+            self._calls.add(batch.digest)
+            for name, traits in zip(batch.names, batch.traits, strict=True):
+                if len(self._tools) < _TOOLS:  # A batch may hold any number of names.
+                    self._tools.add(batch.digest if traits.shell else name_hash(name))
+        if not self._lines or self._batches >= _PATIENCE:
+            self.watching = False
+        elif (
+            self._batches >= _BATCHES and len(self._calls) >= _CALLS and len(self._tools) >= _TOOLS
+        ):
+            self._believed = True
+        if self._believed or not self.watching:
+            self._calls.clear()
+            self._tools.clear()
+        if not self.watching:
+            self._lines = []
+
+
+def _tells(batch: Batch, parts: Sequence[bytes], moves: tuple[int, ...]) -> bool:
+    """Tell whether a number that moves stands in the arguments of the batch's calls."""
+    own = {number for arguments in batch.canonical for number in _NUMBER.findall(arguments)}
+    return any(parts[2 * at + 1] in own for at, move in enumerate(moves) if move)
+
+
+def _candidates(answers: Sequence[Answer | None]) -> Iterator[_Line]:
+    """Give what each line of the first answer may be after the next batch."""
+    answer = next(answer for answer in answers if answer is not None)
+    for piece in _pieces(answer):
+        parts = _parts(piece)
+        if parts:
+            for moves in product(_MOVES, repeat=len(parts) // 2):
+                if any(moves):
+                    yield _expected(parts, moves, 1)
+
+
+def _pieces(answer: Answer) -> list[str]:
+    """Cut off the lines at both ends; what is between them is one piece."""
+    text = answer.text.decode("utf-8", "surrogatepass").strip()
+    *head, rest = text.split("\n", _EDGE)
+    return [*head, *rest.rsplit("\n", _EDGE)]
+
+
+def _parts(piece: str) -> list[bytes]:
+    """Split a line at its numbers, which are every second part; empty if there are too many."""
+    if len(piece) > _LONGEST or "\n" in piece:
+        return []
+    line = encode_text(piece.strip())
+    if not _NUMBER.search(line):
+        return []
+    parts = _NUMBER.split(mask_clock(line))
+    if len(parts) > 2 * _MOST_NUMBERS + 1 or any(len(n) > _MOST_DIGITS for n in parts[1::2]):
+        return []
+    return parts if len(parts) > 1 else []
+
+
+def _expected(parts: Sequence[bytes], moves: tuple[int, ...], steps: int) -> _Line:
+    ahead = []
+    for step in range(steps + 1):
+        line = list(parts)
+        for at, move in enumerate(moves):
+            number = line[2 * at + 1]
+            width = len(number) if number.startswith(b"0") else 1
+            # Below zero nothing is expected: no line has such a number.
+            line[2 * at + 1] = b"%0*d" % (width, int(number) + step * move)
+        ahead.append(xxh32_intdigest(b"".join(line)))
+    return _Line(moves, tuple(ahead))
+
+
+def _move(value: Any) -> int:
+    if stored.number(value) not in _MOVES:
+        raise ValueError("a move is missing")
+    return int(value)
