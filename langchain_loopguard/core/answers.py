@@ -123,9 +123,9 @@ def match_single(call_id: str | None, result: Any) -> Answer | None:
         # what is none of these may do anything when it is compared.
         try:
             given, content = result["tool_call_id"], result["content"]
+            status = result["status"]
         except KeyError:
-            given = content = None
-        status = result.get("status")
+            given = content = status = None
         if (
             given is not None
             and (given is call_id or (type(given) is str and given == call_id))

@@ -192,8 +192,8 @@ class Outcome:
         self.news = _UNDECIDED
         self.worked = self.changed = self.clock_only = self.new_words = self.failed = False
         self.first_look = False
-        # A sum, so that the order of the calls does not matter; not a plain one, so that two
-        # calls with each other's answers differ.
+        # A sum, so that the order of the calls does not matter; of pairs, so that two calls with
+        # each other's answers differ.
         digest = 0
         known = True
         for key, answer in zip(batch.keys, results, strict=True):
@@ -201,7 +201,7 @@ class Outcome:
                 known = False
             else:
                 self.failed = self.failed or answer.error
-                digest += (key ^ answer.digest) * (key | 1)
+                digest += key ^ answer.digest
         self.digest = digest & _MASK if known else None
 
 
@@ -218,7 +218,6 @@ def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
         outcome.digest = None
         outcome.failed = False
     else:
-        key = batch.digest
-        outcome.digest = ((key ^ answer.digest) * (key | 1)) & _MASK
+        outcome.digest = batch.digest ^ answer.digest
         outcome.failed = answer.error
     return outcome

@@ -121,7 +121,6 @@ class Progress:
         """
         something = undecided = worked = changed = clock_only = new_words = False
         looks = 0
-        several = len(outcome.results) > 1
         place = -1  # `enumerate` would cost as much as hashing the answer.
         for answer in outcome.results:
             place += 1
@@ -137,10 +136,7 @@ class Progress:
                 # An unknown answer is no news, and of a first call no proof of the contrary.
                 undecided = undecided or not seen
                 continue
-            pair = outcome.digest  # Of a single call the same number, and at hand.
-            if several or pair is None:
-                pair = (key ^ answer.digest) * (key | 1)
-            pair &= _MASK
+            pair = (call ^ answer.digest) & _MASK
             error = answer.error
             read_only, shell, _, thinking = batch.traits[place]
             if thinking and not error:

@@ -20,6 +20,7 @@ from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
 
+_MASK = 0xFFFFFFFFFFFFFFFF
 _PARTS = 4
 """Parts of a stored run."""
 
@@ -62,7 +63,7 @@ class _RepeatedBatchRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        self._detector.record_results(BatchRecord(batch.key), outcome.digest)
+        self._detector.record_results(BatchRecord(batch.key), _answers(batch, outcome))
         return None
 
     def human_message(self) -> None:
@@ -79,6 +80,16 @@ class _RepeatedBatchRule:
         if kept:
             stored.text(kept["signature"])  # Not longer than a batch's key.
         self._detector.load_state(kept)
+
+
+def _answers(batch: Batch, outcome: Outcome) -> int | None:
+    """Hash the answers together with their calls, as stored states have it."""
+    hashed = 0
+    for key, answer in zip(batch.keys, outcome.results, strict=True):
+        if answer is None:
+            return None
+        hashed += (key ^ answer.digest) * (key | 1)
+    return hashed & _MASK
 
 
 def _finding(loop: LoopDetectedError, batch: Batch) -> Finding:
