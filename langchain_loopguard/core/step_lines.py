@@ -10,9 +10,9 @@ compared.
 
 What is kept are hashes of the lines that are expected next, never a line or its numbers.
 
-What it does not see: counts that move by more than one (tokens, seconds), that stand in the middle
-of an answer or inside JSON, or that begin in the middle of a turn; a loop that begins before the
-count is known.
+What it does not see: a count that moves by more than one (tokens, seconds), stands beside another
+in one line, in the middle of an answer or inside JSON, or begins in the middle of a turn; a loop
+that begins before the count is known.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _MOST_KEPT = 2
 
 _LONGEST = 200
 _MOST_NUMBERS = 2
-_MOST_LINES = 2 * _EDGE * (3**_MOST_NUMBERS - 1)
+_MOST_LINES = 2 * _EDGE * 2 * _MOST_NUMBERS
 _MOVES = (-1, 0, 1)
 _NUMBER = re.compile(rb"(\d+)")
 _MOST_DIGITS = 9
@@ -113,7 +113,7 @@ class StepLines:
         return answers
 
     def to_state(self) -> list[Any] | None:
-        """Give what was learned in JSON types, at most 1 KB; `None` when nothing counts here."""
+        """Give what was learned in JSON types, at most 0.5 KB; `None` when nothing counts here."""
         if not self.watching:
             return None
         return [
@@ -198,9 +198,10 @@ def _candidates(answers: Sequence[Answer | None]) -> Iterator[_Line]:
     for piece in _pieces(answer):
         parts = _parts(piece)
         if parts:
-            for moves in product(_MOVES, repeat=len(parts) // 2):
-                if any(moves):
-                    yield _expected(parts, moves, 1)
+            numbers = len(parts) // 2
+            for at, move in product(range(numbers), (-1, 1)):
+                moves = tuple(move if at == place else 0 for place in range(numbers))
+                yield _expected(parts, moves, 1)
 
 
 def _pieces(answer: Answer) -> list[str]:

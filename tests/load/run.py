@@ -2,8 +2,8 @@
 
     python -m tests.load.run
 
-runs everything, each part in a process of its own, and prints two tables; it takes the better
-part of an hour. The exit status is 1 if a verdict was wrong or something was left over.
+runs everything, each part in a process of its own, and prints two tables; it takes some two
+hours. The exit status is 1 if a verdict was wrong or something was left over.
 """
 
 from __future__ import annotations
