@@ -600,3 +600,12 @@ def test_a_policy_without_the_idea_of_progress_hears_nothing():
     before = guard.to_state()
     guard.heard("Chapter 1 is done.")
     assert guard.to_state() == before
+
+
+@pytest.mark.parametrize("before", [1, 3])
+def test_the_answer_to_another_call_leaves_a_call_without_one(before):
+    guard = LoopGuard()
+    told(guard, before)
+    decision = guard.check([{"name": "search", "args": {"q": "x"}, "id": "1"}])
+    guard.record_results(decision.record, [{"tool_call_id": "2", "content": "x", "status": "ok"}])
+    assert guard.ledger().not_evaluated == 1
