@@ -155,7 +155,7 @@ class StepLines:
             digest = xxh32_intdigest(b"".join(parts)) if parts else None
             counts = False
             for place, line in enumerate(self._lines):
-                if digest in line.ahead:
+                if digest in line.ahead and len(parts) == 2 * len(line.moves) + 1:
                     counts = True
                     # One that stands still is expected of parallel calls only.
                     if digest != line.ahead[0]:

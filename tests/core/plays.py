@@ -33,8 +33,8 @@ def between(steps: list[Any], others: list[Any]) -> list[Any]:
     return list(itertools.chain.from_iterable(zip(steps, others, strict=False)))
 
 
-def run(guard: LoopGuard, step: Any) -> list[tuple[str, Any]]:
-    """Play one step and give the decisions, `?` before it ran and `!` after."""
+def parts(step: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give the calls of a step and the answers to them, as a guard takes them."""
     calls = step if isinstance(step, list) else [step]
     given = [
         {"name": c["name"], "args": c["args"], "id": f"c{place}"} for place, c in enumerate(calls)
@@ -44,6 +44,12 @@ def run(guard: LoopGuard, step: Any) -> list[tuple[str, Any]]:
         for place, c in enumerate(calls)
         if c["say"] is not UNKNOWN
     ]
+    return given, results
+
+
+def run(guard: LoopGuard, step: Any) -> list[tuple[str, Any]]:
+    """Play one step and give the decisions, `?` before it ran and `!` after."""
+    given, results = parts(step)
     decision = guard.check(given)
     return [("?", decision), ("!", guard.record_results(decision.record, results))]
 

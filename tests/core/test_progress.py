@@ -10,7 +10,7 @@ from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.progress import News, Progress
 from langchain_loopguard.core.rules import NothingNew
-from tests.core.plays import UNKNOWN, call
+from tests.core.plays import UNKNOWN, call, parts
 
 NOTHING, UNDECIDED, SOMETHING = News
 GUARD = LoopGuard(LoopGuardPolicy(rules=(NothingNew(),), poll_tools=("job",)))
@@ -18,13 +18,7 @@ GUARD = LoopGuard(LoopGuardPolicy(rules=(NothingNew(),), poll_tools=("job",)))
 
 def judge(progress, step):
     """Judge what a step of a story brought."""
-    calls = step if isinstance(step, list) else [step]
-    given = [{"name": c["name"], "args": c["args"], "id": f"c{n}"} for n, c in enumerate(calls)]
-    results = [
-        {"id": f"c{n}", "content": c["say"], "status": "error" if c["fails"] else "success"}
-        for n, c in enumerate(calls)
-        if c["say"] is not UNKNOWN
-    ]
+    given, results = parts(step)
     batch = GUARD.check(given).record
     answers = match_results(batch.ids, results)
     for place, answer in enumerate(answers):

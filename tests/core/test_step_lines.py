@@ -9,7 +9,7 @@ from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.rules import NothingNew
 from langchain_loopguard.core.step_lines import StepLines
-from tests.core.plays import UNKNOWN, call
+from tests.core.plays import UNKNOWN, call, parts
 
 GUARD = LoopGuard(LoopGuardPolicy(rules=(NothingNew(),)))
 TOOLS = ("read_file", "search", "edit_file")
@@ -17,13 +17,7 @@ TOOLS = ("read_file", "search", "edit_file")
 
 def look(lines, step):
     """What is left of the answers of a step."""
-    calls = step if isinstance(step, list) else [step]
-    given = [{"name": c["name"], "args": c["args"], "id": f"c{n}"} for n, c in enumerate(calls)]
-    results = [
-        {"id": f"c{n}", "content": c["say"], "status": "error" if c["fails"] else "success"}
-        for n, c in enumerate(calls)
-        if c["say"] is not UNKNOWN
-    ]
+    given, results = parts(step)
     batch = GUARD.check(given).record
     answers = match_results(batch.ids, results)
     if lines.watching:
@@ -199,6 +193,17 @@ def test_the_state_holds_no_number_of_an_answer_and_is_small():
         state = json.dumps(lines.to_state())
         assert len(state) < (512 if n == 0 else 250)
         assert not any(number in state for number in ("411111", "4222", "4333", "44444"))
+
+
+def test_a_stored_line_with_other_numbers_than_the_one_that_comes_is_none():
+    lines = StepLines()
+    for n in range(6):
+        look(lines, call(TOOLS[n % 3], path="i" * n, say=f"step {n}"))
+    state = lines.to_state()
+    ((moves, ahead),) = state[4]
+    assert moves == [1]
+    lines.load_state([*state[:4], [[[1, 0], ahead]]])
+    assert look(lines, call("search", q="x", say="step 6")) == ["step 6"]
 
 
 @pytest.mark.parametrize(
