@@ -211,7 +211,10 @@ class _SingleOutcome(Outcome):
 
 
 def single_outcome(batch: Batch, answer: Answer | None) -> Outcome:
-    """Make the outcome of a batch of one call in half the time that `Outcome` takes."""
+    """Make the outcome of a batch of one call in half the time that `Outcome` takes.
+
+    What `Progress.judge` writes is left to it; without progress no rule reads that.
+    """
     outcome: Outcome = _SingleOutcome()
     outcome.results = (answer,)
     if answer is None:
