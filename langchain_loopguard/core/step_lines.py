@@ -8,7 +8,8 @@ by one with every batch of a user turn, over calls that differ, of several tools
 without standing in the calls. From then on it is left out of the answers before anything is
 compared.
 
-What is kept are hashes of the lines that are expected next, never a line or its numbers.
+What is stored are hashes of the lines that are expected next, never a line or its numbers. They
+are made only if a number of the second answer is next to one of the first: in most runs none is.
 
 What it does not see: a count that moves by more than one (tokens, seconds), stands beside another
 in one line, in the middle of an answer or inside JSON, or begins in the middle of a turn; a loop
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xxhash import xxh32_intdigest
 
 from langchain_loopguard.core import stored
-from langchain_loopguard.core.answers import Answer, encode_text
+from langchain_loopguard.core.answers import Answer
 from langchain_loopguard.core.clock import mask_clock
 from langchain_loopguard.core.packing import pack
 from langchain_loopguard.core.tools import name_hash
@@ -63,12 +64,14 @@ figures are the same, with 3 a loop is missed."""
 _MOST_KEPT = 2
 """Lines that are left out at once."""
 
-_LONGEST = 200
+_LONGEST = 200  # bytes
 _MOST_NUMBERS = 2
 _MOST_LINES = 2 * _EDGE * 2 * _MOST_NUMBERS
 _MOVES = (-1, 0, 1)
 _NUMBER = re.compile(rb"(\d+)")
 _MOST_DIGITS = 9
+_HEXADECIMAL = b"0123456789abcdefABCDEF-"
+"""What may differ around a count: numbers, times, hashes and UUIDs, all of which are masked."""
 
 
 class _Line(NamedTuple):
@@ -85,7 +88,7 @@ class StepLines:
         watching: Whether answers are to be looked at; otherwise nothing counts here.
     """
 
-    __slots__ = ("_batches", "_believed", "_calls", "_lines", "_tools", "watching")
+    __slots__ = ("_batches", "_believed", "_calls", "_first", "_lines", "_tools", "watching")
 
     def __init__(self) -> None:
         """Start with nothing learned."""
@@ -100,12 +103,25 @@ class StepLines:
         self._calls: set[int] = set()
         self._tools: set[int] = set()
         self._lines: list[_Line] = []
+        # The lines of the first answer, until it is known whether they are of use.
+        self._first: list[bytes] = []
 
     def without(self, batch: Batch, answers: Sequence[Answer | None]) -> Sequence[Answer | None]:
         """Give the answers of a batch without the lines that count steps."""
+        if all(answer is None for answer in answers):
+            return answers
+        if not self._batches:
+            self._first = _numbered(next(answer for answer in answers if answer is not None))
+            self._learn(batch, told=False)
+            return answers
+        if self._first:
+            if not _may_come_again(self._first, answers):
+                self._forget()
+                return answers
+            self._expect()
         # The place of each line that was found -> its parts
         found: dict[int, list[bytes]] = {}
-        left = [self._look(answer, found) for answer in answers] if self._lines else answers
+        left = [self._look(answer, found) for answer in answers]
         counted = {
             place: _expected(parts, self._lines[place].moves, _AHEAD)
             for place, parts in found.items()
@@ -113,17 +129,16 @@ class StepLines:
         if self._believed:
             self._lines = [counted.get(place, line) for place, line in enumerate(self._lines)]
             return left
-        if any(answer is not None for answer in answers):
-            told = any(_tells(batch, parts, self._lines[at].moves) for at, parts in found.items())
-            lines = list(counted.values())[:_MOST_KEPT]
-            self._lines = lines if self._batches else list(_candidates(answers))
-            self._learn(batch, told=told)
+        told = any(_tells(batch, parts, self._lines[place].moves) for place, parts in found.items())
+        self._lines = list(counted.values())[:_MOST_KEPT]
+        self._learn(batch, told=told)
         return answers
 
     def to_state(self) -> list[Any] | None:
         """Give what was learned in JSON types, at most 0.5 KB; `None` when nothing counts here."""
         if not self.watching:
             return None
+        self._expect()
         return [
             self._believed,
             self._batches,
@@ -156,7 +171,7 @@ class StepLines:
         """Note which lines of an answer are expected ones; give it without them."""
         if answer is None:
             return None
-        pieces = _pieces(answer)
+        pieces = _pieces(answer.text)
         kept = []
         for piece in pieces:
             parts = _parts(piece)
@@ -172,7 +187,13 @@ class StepLines:
                 kept.append(piece)
         if len(kept) == len(pieces):
             return answer
-        return Answer("\n".join(kept), answer.error)
+        return Answer(b"\n".join(kept).decode("utf-8", "surrogatepass"), answer.error)
+
+    def _expect(self) -> None:
+        """Work out what the lines of the first answer may be after the next batch."""
+        if self._first:
+            self._lines = list(_candidates(self._first))
+            self._first = []
 
     def _learn(self, batch: Batch, *, told: bool) -> None:
         self._batches += 1
@@ -181,17 +202,19 @@ class StepLines:
             for name, traits in zip(batch.names, batch.traits, strict=True):
                 if len(self._tools) < _TOOLS:  # A batch may hold any number of names.
                     self._tools.add(batch.digest if traits.shell else name_hash(name))
-        if not self._lines or self._batches >= _PATIENCE:
-            self.watching = False
+        if not (self._lines or self._first) or self._batches >= _PATIENCE:
+            self._forget()
         elif (
             self._batches >= _BATCHES and len(self._calls) >= _CALLS and len(self._tools) >= _TOOLS
         ):
             self._believed = True
-        if self._believed or not self.watching:
             self._calls.clear()
             self._tools.clear()
-        if not self.watching:
-            self._lines = []
+
+    def _forget(self) -> None:
+        """Nothing counts here."""
+        self.human_message()
+        self.watching = False
 
 
 def _tells(batch: Batch, parts: Sequence[bytes], moves: tuple[int, ...]) -> bool:
@@ -200,33 +223,60 @@ def _tells(batch: Batch, parts: Sequence[bytes], moves: tuple[int, ...]) -> bool
     return any(parts[2 * at + 1] in own for at, move in enumerate(moves) if move)
 
 
-def _candidates(answers: Sequence[Answer | None]) -> Iterator[_Line]:
+def _numbered(answer: Answer) -> list[bytes]:
+    """Give the lines of an answer that may hold a count."""
+    pieces = _pieces(answer.text)
+    return [piece for piece in pieces if _may_count(piece) and _NUMBER.search(piece)]
+
+
+def _may_come_again(first: list[bytes], answers: Sequence[Answer | None]) -> bool:
+    """Tell, at a tenth of the cost of looking closely, whether a line may be the next of one.
+
+    Which takes the same text around a number that is by one more or less.
+    """
+    before = {_around(piece): _numbers(piece) for piece in first}
+    for answer in answers:
+        for piece in () if answer is None else _numbered(answer):
+            numbers = before.get(_around(piece), ())
+            for number in _numbers(piece) if numbers else ():
+                if number + 1 in numbers or number - 1 in numbers:
+                    return True
+    return False
+
+
+def _around(piece: bytes) -> bytes:
+    return piece.strip().translate(None, _HEXADECIMAL)
+
+
+def _numbers(piece: bytes) -> set[int]:
+    return {int(number) for number in _NUMBER.findall(piece) if len(number) <= _MOST_DIGITS}
+
+
+def _candidates(first: list[bytes]) -> Iterator[_Line]:
     """Give what each line of the first answer may be after the next batch."""
-    answer = next(answer for answer in answers if answer is not None)
-    for piece in _pieces(answer):
+    for piece in first:
         parts = _parts(piece)
-        if parts:
-            numbers = len(parts) // 2
-            for at, move in product(range(numbers), (-1, 1)):
-                moves = tuple(move if at == place else 0 for place in range(numbers))
-                yield _expected(parts, moves, 1)
+        numbers = len(parts) // 2
+        for at, move in product(range(numbers), (-1, 1)):
+            moves = tuple(move if at == place else 0 for place in range(numbers))
+            yield _expected(parts, moves, 1)
 
 
-def _pieces(answer: Answer) -> list[str]:
+def _pieces(text: bytes) -> list[bytes]:
     """Cut off the lines at both ends; what is between them is one piece."""
-    text = answer.text.decode("utf-8", "surrogatepass").strip()
-    *head, rest = text.split("\n", _EDGE)
-    return [*head, *rest.rsplit("\n", _EDGE)]
+    *head, rest = text.strip().split(b"\n", _EDGE)
+    return [*head, *rest.rsplit(b"\n", _EDGE)]
 
 
-def _parts(piece: str) -> list[bytes]:
+def _may_count(piece: bytes) -> bool:
+    return len(piece) <= _LONGEST and b"\n" not in piece
+
+
+def _parts(piece: bytes) -> list[bytes]:
     """Split a line at its numbers, which are every second part; empty if there are too many."""
-    if len(piece) > _LONGEST or "\n" in piece:
+    if not _may_count(piece) or not _NUMBER.search(piece):
         return []
-    line = encode_text(piece.strip())
-    if not _NUMBER.search(line):
-        return []
-    parts = _NUMBER.split(mask_clock(line))
+    parts = _NUMBER.split(mask_clock(piece.strip()))
     if len(parts) > 2 * _MOST_NUMBERS + 1 or any(len(n) > _MOST_DIGITS for n in parts[1::2]):
         return []
     return parts if len(parts) > 1 else []
