@@ -8,8 +8,9 @@ by one with every batch of a user turn, over calls that differ, of several tools
 without standing in the calls. From then on it is left out of the answers before anything is
 compared.
 
-What is stored are hashes of the lines that are expected next, never a line or its numbers. They
-are made only if a number of the second answer is next to one of the first: in most runs none is.
+What is stored are hashes of the lines that are expected next, never a line or its numbers. A
+guard that is not stored between the first two batches makes them only if a number of the second
+is next to one of the first, and not if the calls of both say so: most answers cost little then.
 
 What it does not see: a count that moves by more than one (tokens, seconds), stands beside another
 in one line, in the middle of an answer or inside JSON, or begins in the middle of a turn; a loop
@@ -70,8 +71,9 @@ _MOST_LINES = 2 * _EDGE * 2 * _MOST_NUMBERS
 _MOVES = (-1, 0, 1)
 _NUMBER = re.compile(rb"(\d+)")
 _MOST_DIGITS = 9
-_HEXADECIMAL = b"0123456789abcdefABCDEF-"
-"""What may differ around a count: numbers, times, hashes and UUIDs, all of which are masked."""
+_WITH_NEIGHBOURS = re.compile(rb"(^|\D)(\d+)(?=(\D|$))")
+_MOST_ARGUMENTS = 4096
+"""Bytes of a batch's arguments in which numbers are looked for."""
 
 
 class _Line(NamedTuple):
@@ -79,6 +81,8 @@ class _Line(NamedTuple):
     """What is added to each of its numbers with every batch."""
     ahead: tuple[int, ...]
     """Hashes of the line as it is now and as it will be after one batch, two, and so on."""
+    said: bool = False
+    """Of the first answer's: whether the call said the number that moves."""
 
 
 class StepLines:
@@ -88,7 +92,16 @@ class StepLines:
         watching: Whether answers are to be looked at; otherwise nothing counts here.
     """
 
-    __slots__ = ("_batches", "_believed", "_calls", "_first", "_lines", "_tools", "watching")
+    __slots__ = (
+        "_arguments",
+        "_batches",
+        "_believed",
+        "_calls",
+        "_first",
+        "_lines",
+        "_tools",
+        "watching",
+    )
 
     def __init__(self) -> None:
         """Start with nothing learned."""
@@ -103,8 +116,9 @@ class StepLines:
         self._calls: set[int] = set()
         self._tools: set[int] = set()
         self._lines: list[_Line] = []
-        # The lines of the first answer, until it is known whether they are of use.
+        # The lines of the first answer and what its calls said, until the second has come.
         self._first: list[bytes] = []
+        self._arguments = b""
 
     def without(self, batch: Batch, answers: Sequence[Answer | None]) -> Sequence[Answer | None]:
         """Give the answers of a batch without the lines that count steps."""
@@ -112,13 +126,16 @@ class StepLines:
             return answers
         if not self._batches:
             self._first = _numbered(next(answer for answer in answers if answer is not None))
+            self._arguments = _arguments_of(batch)
             self._learn(batch, told=False)
             return answers
         if self._first:
-            if not _may_come_again(self._first, answers):
+            pieces = self._pieces_to_watch(batch, answers)
+            self._lines = list(_candidates(pieces, self._arguments))
+            self._first, self._arguments = [], b""
+            if not self._lines:
                 self._forget()
                 return answers
-            self._expect()
         # The place of each line that was found -> its parts
         found: dict[int, list[bytes]] = {}
         left = [self._look(answer, found) for answer in answers]
@@ -129,22 +146,33 @@ class StepLines:
         if self._believed:
             self._lines = [counted.get(place, line) for place, line in enumerate(self._lines)]
             return left
-        told = any(_tells(batch, parts, self._lines[place].moves) for place, parts in found.items())
+        arguments = _arguments_of(batch) if found else b""
+        told = {
+            place
+            for place, parts in found.items()
+            if any(
+                move and _says(arguments, int(number))
+                for number, move in zip(parts[1::2], self._lines[place].moves, strict=True)
+            )
+        }
+        # A call that goes through numbered things says so from the first one on.
+        own = {place for place in told if self._lines[place].said}
+        counted = {place: line for place, line in counted.items() if place not in own}
         self._lines = list(counted.values())[:_MOST_KEPT]
-        self._learn(batch, told=told)
+        self._learn(batch, told=bool(told - own))
         return answers
 
     def to_state(self) -> list[Any] | None:
         """Give what was learned in JSON types, at most 0.5 KB; `None` when nothing counts here."""
         if not self.watching:
             return None
-        self._expect()
+        lines = self._lines or _candidates(self._first, self._arguments)
         return [
             self._believed,
             self._batches,
             [f"{call:x}" for call in sorted(self._calls)],
             [f"{tool:x}" for tool in sorted(self._tools)],
-            [[list(line.moves), pack(line.ahead)] for line in self._lines],
+            [[list(line.moves), pack(line.ahead), *[True] * line.said] for line in lines],
         ]
 
     def load_state(self, state: Any) -> None:
@@ -157,8 +185,9 @@ class StepLines:
             _Line(
                 tuple(map(_move, stored.entries(moves, _MOST_NUMBERS))),
                 tuple(stored.hashes(ahead, _AHEAD + 1)),
+                any(map(stored.flag, said)),
             )
-            for moves, ahead in stored.entries(kept, _MOST_LINES)
+            for moves, ahead, *said in stored.entries(kept, _MOST_LINES)
         ]
         counts = stored.flag(believed), stored.count(batches)
         called = set(stored.digests(calls, _PATIENCE)), set(stored.digests(tools, _TOOLS))
@@ -189,11 +218,30 @@ class StepLines:
             return answer
         return Answer(b"\n".join(kept).decode("utf-8", "surrogatepass"), answer.error)
 
-    def _expect(self) -> None:
-        """Work out what the lines of the first answer may be after the next batch."""
-        if self._first:
-            self._lines = list(_candidates(self._first))
-            self._first = []
+    def _pieces_to_watch(self, batch: Batch, answers: Sequence[Answer | None]) -> list[bytes]:
+        """Give the lines of the first answer of which the second batch may have the next.
+
+        Which takes a number that is by one more or less, with the same characters beside it, and
+        that not both batches' calls said. Nothing that looking closely would find is left out.
+        """
+        second = _arguments_of(batch)
+        following = {
+            number
+            for answer in answers
+            if answer is not None
+            for piece in _numbered(answer)
+            for number in _WITH_NEIGHBOURS.findall(piece)
+        }
+        return [
+            piece
+            for piece in self._first
+            if any(
+                (before, b"%0*d" % (_width(number), int(number) + move), after) in following
+                and not (_says(self._arguments, int(number)) and _says(second, int(number) + move))
+                for before, number, after in _WITH_NEIGHBOURS.findall(piece)
+                for move in (-1, 1)
+            )
+        ]
 
     def _learn(self, batch: Batch, *, told: bool) -> None:
         self._batches += 1
@@ -217,10 +265,13 @@ class StepLines:
         self.watching = False
 
 
-def _tells(batch: Batch, parts: Sequence[bytes], moves: tuple[int, ...]) -> bool:
-    """Tell whether a number that moves stands in the arguments of the batch's calls."""
-    own = {number for arguments in batch.canonical for number in _NUMBER.findall(arguments)}
-    return any(parts[2 * at + 1] in own for at, move in enumerate(moves) if move)
+def _arguments_of(batch: Batch) -> bytes:
+    return b"\n".join(batch.canonical)[:_MOST_ARGUMENTS]
+
+
+def _says(arguments: bytes, number: int) -> bool:
+    digits = b"%d" % number
+    return digits in arguments and digits in _NUMBER.findall(arguments)
 
 
 def _numbered(answer: Answer) -> list[bytes]:
@@ -229,37 +280,14 @@ def _numbered(answer: Answer) -> list[bytes]:
     return [piece for piece in pieces if _may_count(piece) and _NUMBER.search(piece)]
 
 
-def _may_come_again(first: list[bytes], answers: Sequence[Answer | None]) -> bool:
-    """Tell, at a tenth of the cost of looking closely, whether a line may be the next of one.
-
-    Which takes the same text around a number that is by one more or less.
-    """
-    before = {_around(piece): _numbers(piece) for piece in first}
-    for answer in answers:
-        for piece in () if answer is None else _numbered(answer):
-            numbers = before.get(_around(piece), ())
-            for number in _numbers(piece) if numbers else ():
-                if number + 1 in numbers or number - 1 in numbers:
-                    return True
-    return False
-
-
-def _around(piece: bytes) -> bytes:
-    return piece.strip().translate(None, _HEXADECIMAL)
-
-
-def _numbers(piece: bytes) -> set[int]:
-    return {int(number) for number in _NUMBER.findall(piece) if len(number) <= _MOST_DIGITS}
-
-
-def _candidates(first: list[bytes]) -> Iterator[_Line]:
+def _candidates(pieces: Sequence[bytes], arguments: bytes) -> Iterator[_Line]:
     """Give what each line of the first answer may be after the next batch."""
-    for piece in first:
+    for piece in pieces:
         parts = _parts(piece)
-        numbers = len(parts) // 2
-        for at, move in product(range(numbers), (-1, 1)):
-            moves = tuple(move if at == place else 0 for place in range(numbers))
-            yield _expected(parts, moves, 1)
+        for at, move in product(range(len(parts) // 2), (-1, 1)):
+            moves = tuple(move if at == place else 0 for place in range(len(parts) // 2))
+            said = _says(arguments, int(parts[2 * at + 1]))
+            yield _expected(parts, moves, 1, said=said)
 
 
 def _pieces(text: bytes) -> list[bytes]:
@@ -282,17 +310,23 @@ def _parts(piece: bytes) -> list[bytes]:
     return parts if len(parts) > 1 else []
 
 
-def _expected(parts: Sequence[bytes], moves: tuple[int, ...], steps: int) -> _Line:
+def _width(number: bytes) -> int:
+    """Give to how many digits a number is filled up with noughts."""
+    return len(number) if number.startswith(b"0") else 1
+
+
+def _expected(
+    parts: Sequence[bytes], moves: tuple[int, ...], steps: int, *, said: bool = False
+) -> _Line:
     ahead = []
     for step in range(steps + 1):
         line = list(parts)
         for at, move in enumerate(moves):
             number = line[2 * at + 1]
-            width = len(number) if number.startswith(b"0") else 1
             # Below zero nothing is expected: no line has such a number.
-            line[2 * at + 1] = b"%0*d" % (width, int(number) + step * move)
+            line[2 * at + 1] = b"%0*d" % (_width(number), int(number) + step * move)
         ahead.append(xxh32_intdigest(b"".join(line)))
-    return _Line(moves, tuple(ahead))
+    return _Line(moves, tuple(ahead), said)
 
 
 def _move(value: Any) -> int:

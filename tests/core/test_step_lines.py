@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from langchain_loopguard.core.answers import match_results
 from langchain_loopguard.core.guard import LoopGuard
@@ -157,6 +159,29 @@ def test_nothing_is_looked_at_where_no_line_counts():
     look(lines, call("search", say="no number"))
     assert not lines.watching
     assert lines.to_state() is None
+
+
+def test_it_gives_up_on_numbers_that_the_first_two_calls_said():
+    lines, watched = StepLines(), []
+    for n in range(2):
+        look(lines, call("read_file", path=f"part {n}", say=f"part {n}\nof {9 - n}"))
+        watched.append(len(lines.to_state()[4]))
+    assert watched == [4, 1]
+
+
+NUMBERED = st.sampled_from(
+    ["step {n}", "{n} of {n}", "{m} left", "[{n}:07:1{m}] {n}", "a{n}b {m}", "0{n}", "{n}", "ok"]
+)
+
+
+@given(st.lists(NUMBERED, min_size=1, max_size=3), st.lists(NUMBERED, max_size=2), st.data())
+def test_whether_it_is_stored_in_between_makes_no_difference(said, path, data):
+    story = []
+    for n in range(data.draw(st.integers(1, 3)), 9):
+        tool = data.draw(st.sampled_from(TOOLS[:2]))
+        texts = ["\n".join(form.format(n=n, m=9 - n) for form in forms) for forms in (said, path)]
+        story.append(call(tool, path=f"{texts[1]} {'i' * n}", say=texts[0]))
+    assert left(story) == left(story, reload=True)
 
 
 def test_it_gives_up_on_lines_that_count_over_one_call_only():

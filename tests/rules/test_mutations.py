@@ -383,6 +383,19 @@ def how_long_a_count_is_watched():
     return ["x" in counted(done, 20, tools=["search"] * n + ["read_file"] * 20) for n in others]
 
 
+def how_far_in_the_arguments_a_number_is_looked_for():
+    def watched(before):
+        lines = StepLines()
+        for n in "67":
+            # `{"a":"iii6"}`
+            calls = [{"name": "search", "args": {"a": "i" * before + n}}]
+            batch = LoopGuard().check(calls).record
+            lines.without(batch, [Answer(f"{n} done", error=False)])
+        return lines.watching
+
+    return [watched(before) for before in range(4087, 4093)]
+
+
 def how_many_steps_may_be_missing():
     gaps = range(1, 7)
     return [counted(lambda n, gap=gap: done(n + gap * (n > 8)), 10)[9] == "x" for gap in gaps]
@@ -432,6 +445,10 @@ CONSTANTS = {
     "step_lines._TOOLS": (over_how_many_tools_a_count_is_believed, [False] + [True] * 3),
     "step_lines._PATIENCE": (how_long_a_count_is_watched, [True] * 3 + [False] * 3),
     "step_lines._AHEAD": (how_many_steps_may_be_missing, [True] * 3 + [False] * 3),
+    "step_lines._MOST_ARGUMENTS": (
+        how_far_in_the_arguments_a_number_is_looked_for,
+        [False] * 3 + [True] * 3,
+    ),
     "step_lines._EDGE": (how_many_lines_at_the_end_are_looked_at, [True] * 2 + [False] * 2),
     "step_lines._MOST_KEPT": (how_many_counts_are_left_out, 2),
     "step_lines._LONGEST": (how_long_a_count_may_be, [True] * 4 + [False] * 3),
