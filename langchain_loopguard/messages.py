@@ -1,8 +1,8 @@
 """How do LangChain messages and the guard's batches map onto each other?
 
-The only file that knows `AIMessage`, `HumanMessage` and `ToolMessage`. `MessageReader` reads a
-message list into a guard and counts every message once, however often the same list is read;
-the adapters differ only in when they call it.
+What an AI message, its tool messages and a human message are to a guard is said here alone.
+`MessageReader` reads a message list into a guard and counts every message once, however often the
+same list is read; the adapters differ only in when they call it.
 
 A batch is the tool calls of one AI message. Its answers are the tool messages that follow it
 directly, for ids may start anew in every turn. A human message is a user turn unless a
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_loopguard.core.decision import Finding
     from langchain_loopguard.core.detector import BatchRecord
     from langchain_loopguard.core.policy import LoopGuardPolicy
 
@@ -235,6 +236,8 @@ class MessageReader:
         self._decision: Decision | None = None
         # Whether the batch counted last was found to be a loop; of use with `_decision` alone.
         self._asked = False
+        # What was found in prose since the last batch.
+        self._in_prose: tuple[Finding, ...] = ()
         self._told = ""
         self._notice = ""
         self._empty: dict[str, Any] | None = None
@@ -285,7 +288,8 @@ class MessageReader:
         """Count the calls of an AI message that are about to run and say what is to happen.
 
         A message without calls is prose: see `LoopGuard.prose`, and `LoopGuard.heard` for that of
-        another agent than the one that made the last calls.
+        another agent than the one that made the last calls. What is found in prose holds nothing
+        back, since nothing is about to run; the next batch carries it as a warning.
 
         Asked again about the same message it gives the same decision and counts nothing. In
         another process, where the decision is not at hand, a message already counted is
@@ -306,13 +310,14 @@ class MessageReader:
             calls = tool_calls_of(message)
         agent = _agent_of(message)
         if calls:
-            self._decision = self.guard.check(calls)
+            self._decision = self._with_prose(self.guard.check(calls))
             self._agent = agent
         else:
             text = _prose(message)
             if None not in (agent, self._agent) and agent != self._agent:
                 self.guard.heard(text)
             self._decision = self.guard.prose(text)
+            self._in_prose = self._decision.findings
         self._asked = self._decision.action >= Action.ASK
         self._last = key
         self._last_calls = _calls_key(calls)
@@ -438,6 +443,17 @@ class MessageReader:
         if known is None or known != self._human:
             self.guard.human_message()
             self._human = known
+            self._in_prose = ()
+
+    def _with_prose(self, decision: Decision) -> Decision:
+        """Add what was found in the prose before a batch to what was found about the batch."""
+        found, self._in_prose = self._in_prose, ()
+        if not found:
+            return decision
+        for finding in found:
+            finding.action = Action.WARN
+        action = max(decision.action, Action.WARN)
+        return Decision(action, (*decision.findings, *found), decision.record)
 
     def _close(self, messages: Sequence[BaseMessage], index: int) -> Decision | None:
         """Record the answers of the batch at `index`, unless some may still be to come."""

@@ -71,7 +71,10 @@ class LoopGuardPolicy(BaseModel):
     first repeat with the same answer asks at once."""
 
     stagnation: Stagnation | None = Stagnation()
-    """How often the same prose may come; `None` does not look at prose."""
+    """How often the same prose may come; `None` does not look at prose.
+
+    An adapter reads the prose that stands in a history with tool calls, and warns with the next
+    batch. Where an agent never calls a tool nothing is read: call `LoopGuard.prose` there."""
 
     poll_tools: ToolNames = ()
     """Names of tools that are meant to be called again until their answer changes."""
