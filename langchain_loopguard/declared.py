@@ -41,7 +41,11 @@ def declarations(tools: Iterable[Any]) -> dict[str, ToolTraits]:
 def with_declarations(
     counts: Mapping[str, Any], found: Mapping[str, ToolTraits]
 ) -> dict[str, Any] | None:
-    """Add declarations to saved counts; `None` when they are there already."""
+    """Add declarations to saved counts.
+
+    Returns:
+        `None` when they are there already, or would be more than the state has room for.
+    """
     saved = _saved(counts)
     packed = {
         name: " ".join(trait for trait in ToolTraits._fields if getattr(traits, trait))

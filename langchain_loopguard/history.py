@@ -1,8 +1,8 @@
 """Which tool calls of a message list still wait for an answer, and how do they get one?
 
 A model API refuses a history in which a call has no answer, in which an answer comes twice, or
-in which anything stands between the calls and their answers. Every change a guard makes to a
-history is made here. This file must not know graphs or how loops are found.
+in which anything stands between the calls and their answers. This file must not know graphs or
+how loops are found.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class LoopGuardNode:
             the guard.
         agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
         tool_list: The tools themselves, for what they declare in their `metadata`: MCP's
-            `readOnlyHint`, or `{"loop_guard": {"read_only": ..., "shell": ..., "poller": ...}}`.
+            `readOnlyHint`, or `{"loop_guard": {...}}` with any of `ToolTraits`.
             `add_loop_guard` finds those of a `ToolNode`.
         fail_open: Whether a fault of the guard itself is logged once and the agent goes on
             unguarded; `False` raises it.

@@ -64,7 +64,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
         ),
         pytest.param(
             '{"rules": [{"rule": "same_error", "warn": 9}]}',
-            "policy: same_error: warn must not be above ask; here warn is 9, ask is 8",
+            "policy: same_error: warn and ask must not fall: warn <= ask; here warn is 9, ask is 8",
             id="numbers out of order",
         ),
         pytest.param(

@@ -46,7 +46,7 @@ def _options(
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
-    """Without this, a command line with one command would lose the command's name."""
+    """Hold the options that stand before a command."""
 
 
 @app.command()

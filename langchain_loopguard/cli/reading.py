@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -206,8 +205,3 @@ def wide_console() -> Console:
     if not console.is_terminal:
         console.width = max(console.width, 160)
     return console
-
-
-def is_piped() -> bool:
-    """Tell whether the standard output goes into a file or another program."""
-    return not sys.stdout.isatty()

@@ -52,8 +52,8 @@ class Batch(BatchRecord):
         canonical: The calls' arguments in canonical form; empty once the batch was answered, since
             a host may keep the record and orjson gives the shortest text 4 KB of memory.
         keys: A 64-bit hash of each call, seeded by the tool's name: what the rules keep of a
-            call. Empty when no rule reads it.
-        traits: What kind of tool each call is for. Empty when no rule reads it.
+            call.
+        traits: What kind of tool each call is for.
         digest: One such hash for the batch, whatever the order of its calls.
         ran_before: Whether every call of it ran before in this user turn.
     """

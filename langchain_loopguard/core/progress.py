@@ -116,8 +116,8 @@ class Progress:
     def judge(self, batch: Batch, outcome: Outcome) -> None:  # noqa: C901, PLR0912, PLR0915 - one pass
         """Judge what a batch brought, remember it and write it into `outcome`.
 
-        Sets `outcome.news`, and `outcome.worked`: something happened that makes it worth
-        asking an old question again.
+        Sets `news`, `worked`, `changed`, `clock_only`, `first_look` and `new_words`; see
+        `Outcome`.
         """
         something = undecided = worked = changed = clock_only = new_words = False
         looks = 0

@@ -50,18 +50,10 @@ def hash_results(calls: Sequence[ToolCall], answers: Sequence[object] | None) ->
             return None
         arguments = xxh3_64_intdigest(canonical_arguments(call_arguments(call)))
         parts.append((call_name(call), arguments, hash_answer(answer)))
-    return _hash_list(parts)
-
-
-def hash_pairs(pairs: list[tuple[str, int]]) -> int:
-    """Do what `hash_results` does where the signatures and the answers' hashes are known.
-
-    The numbers of the two functions do not compare with each other.
-
-    Args:
-        pairs: A call's signature and its answer's `hash_answer`, for each call, in any order.
-    """
-    return _hash_list(pairs)
+    if len(parts) > 1:
+        parts.sort()
+    # A JSON list says how long it is and where each part ends, whatever is in a name.
+    return xxh3_64_intdigest(orjson.dumps(parts))
 
 
 def hash_answer(answer: Any) -> int:
@@ -74,10 +66,3 @@ def hash_answer(answer: Any) -> int:
         return xxh3_64_intdigest(answer.encode(), _TEXT_SEED)
     # A million characters take up to 1.2 ms to encode in UTF-8, at most 0.4 ms in UTF-32.
     return xxh3_64_intdigest(answer.encode("utf-32-le", "surrogatepass"), _WIDE_TEXT_SEED)
-
-
-def _hash_list(parts: list[Any]) -> int:
-    if len(parts) > 1:
-        parts = sorted(parts)
-    # A JSON list says how long it is and where each part ends, whatever is in a name.
-    return xxh3_64_intdigest(orjson.dumps(parts))

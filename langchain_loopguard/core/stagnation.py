@@ -25,7 +25,7 @@ _LONGEST_WINDOW = 200
 class Stagnation(BaseModel):
     """The numbers of `StagnationDetector`. They are the seed's and were never measured."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     max_repeats: int = Field(default=5, ge=1)
     """How often the same prose may come within the window."""

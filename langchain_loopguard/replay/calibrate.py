@@ -127,13 +127,9 @@ class Grid:
         ]
         self.tightest = self.at([len(FACTORS) - 1] * len(self.places))
         self.fixed = self._only(
-            [rule for place, rule in enumerate(policy.rules) if place not in self.places],
-            stagnation=True,
+            [rule for place, rule in enumerate(policy.rules) if place not in self.places]
         )
-        self.alone = [
-            [self._only([rule], stagnation=False) for rule in variants]
-            for variants in self._variants
-        ]
+        self.alone = [[self._only([rule]) for rule in variants] for variants in self._variants]
 
     def rule(self, tuned: int, level: int) -> AnyRule:
         """Give a tuned rule at a level."""
@@ -146,11 +142,8 @@ class Grid:
             rules[place] = self._variants[tuned][level]
         return self.policy.model_copy(update={"rules": tuple(rules)})
 
-    def _only(self, rules: list[AnyRule], *, stagnation: bool) -> LoopGuardPolicy:
-        update: dict[str, Any] = {"rules": tuple(rules)}
-        if not stagnation:
-            update["stagnation"] = None
-        return self.policy.model_copy(update=update)
+    def _only(self, rules: list[AnyRule]) -> LoopGuardPolicy:
+        return self.policy.model_copy(update={"rules": tuple(rules)})
 
     def ladder(self, targets: Sequence[int] | None = None) -> list[Rung]:
         """Order candidates from the loosest down.

@@ -52,7 +52,7 @@ async def told_after(host, mode, times, caplog, *, speaks=None):
     )
     config = thread("1", *handlers)
     for turn in range(times + 1):
-        new = ask(SAID) if turn == 0 or turn == speaks else {"messages": []}
+        new = ask(SAID) if turn in {0, speaks} else {"messages": []}
         outcome = await drive(graph, mode, new, config)
     assert_valid_history(outcome.messages)
     assert counter.total == 1

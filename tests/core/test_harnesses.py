@@ -15,6 +15,7 @@ from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.presets import PRESETS, preset
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.autogpt import AutoGpt
+from langchain_loopguard.core.rules.harnesses.cline import Cline
 from langchain_loopguard.core.rules.harnesses.gemini_cli import GeminiCli
 from langchain_loopguard.core.rules.harnesses.gglib import Gglib
 from langchain_loopguard.core.rules.harnesses.hermes import Hermes
@@ -1035,3 +1036,23 @@ def test_a_system_is_called_alike_in_preset_and_finding(rule):
 def test_rules_of_two_systems_run_side_by_side():
     policy = only(AutoGpt(), *preset("kimi_code").rules)
     assert verdicts(policy, [A] * 3) == ["2? warn 3/3"]
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "what"),
+    [
+        (Cline, {"note_at": 9}, "note_at and stop_at must not fall"),
+        (SignalB, {"ask_at": 50}, "notes_at, ask_at and stop_at must not fall"),
+        (SignalB, {"notes_at": (5, 3)}, "notes_at, ask_at and stop_at must not fall"),
+        (Hermes, {"idempotent_tools": ("",)}, "a blank is neither"),
+        (Cline, {"note_at": True}, "valid integer"),
+        (Cline, {"note_at": "3"}, "valid integer"),
+    ],
+)
+def test_odd_numbers_are_refused(config, fields, what):
+    with pytest.raises(ValidationError, match=what):
+        config(**fields)
+
+
+def test_a_list_will_do_as_in_a_policy_file():
+    assert SignalB(notes_at=[3, 5]) == SignalB()

@@ -269,7 +269,7 @@ def test_a_count_that_begins_again_names_only_its_own_tools():
 @pytest.mark.parametrize(
     ("numbers", "named"),
     [
-        ({"warn": 9}, "warn must not be above ask"),
+        ({"warn": 9}, "warn and ask must not fall"),
         ({"warn": 0}, "warn"),
         ({"ask": 0}, "ask"),
         ({"after_work": -1}, "after_work"),

@@ -52,6 +52,11 @@ def test_the_third_equal_answer_warns_the_fifth_asks_and_the_sixth_call_is_held(
     assert told(RULE, [step] * 6) == Told(warn=3, ask=5, held=6)
 
 
+@pytest.mark.parametrize("numbers", [{"ask": 18}, {"ask": 18, "ask_clock": 2}])
+def test_equal_answers_are_asked_about_no_sooner_than_the_number_says(numbers):
+    assert told(only(SameAnswer(**numbers)), [READ] * 19) == Told(warn=3, ask=18, held=19)
+
+
 def test_a_poller_is_asked_about_at_the_20th_and_never_warned():
     poll = call("job_state", id=1, say="pending")
     policy = only(SameAnswer(), poll_tools=("job_state",))

@@ -247,7 +247,7 @@ def test_a_finding_says_which_tool_how_often_and_since_when():
 
 @pytest.mark.parametrize(
     ("numbers", "named"),
-    [({"warn": 9}, "warn must not be above ask"), ({"warn": 0}, "warn"), ({"ask": 0}, "ask")],
+    [({"warn": 9}, "warn and ask must not fall"), ({"warn": 0}, "warn"), ({"ask": 0}, "ask")],
 )
 def test_numbers_out_of_order_are_refused(numbers, named):
     with pytest.raises(ValidationError, match=named):

@@ -2,7 +2,7 @@
 
 A rule is two things in one file: a frozen pydantic model with the rule's numbers, which a
 policy lists, and the counters that run it, made by `build`. `AnyRule` lists every rule a policy
-may hold; a new rule is a file here and a line below. Other systems' rules are in `harnesses`.
+may hold. Other systems' rules are in `harnesses`.
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ refusals and to talk. It must not know other rules, LangChain, or what is done w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -22,8 +24,11 @@ def _not_blank(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-ToolNames: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_not_blank)]
-"""Names of tools, or parts of them, as a field of a policy or of a rule."""
+ToolNames: TypeAlias = Annotated[tuple[str, ...], Strict(strict=False), AfterValidator(_not_blank)]
+"""Names of tools, or parts of them, as a field of a policy or of a rule. A list will do."""
+
+Steps: TypeAlias = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Strict(strict=False)]
+"""Several counts at which something happens, as a field of a rule. A list will do."""
 
 
 class Rule(Protocol):
@@ -53,9 +58,13 @@ class Rule(Protocol):
 
 
 class RuleConfig(BaseModel):
-    """The numbers of one rule: frozen, checked once, no unknown fields."""
+    """The numbers of one rule: frozen, checked once, no unknown fields, nothing converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rising: ClassVar[Sequence[tuple[str, ...]]] = ()
+    """Names of fields whose numbers must not fall, each row in its order: a warning must not come
+    after what it warns of."""
 
     needs_progress: ClassVar[bool] = False
     """Whether the rule reads what a batch brought (`core.progress`) and the tools' traits."""
@@ -66,6 +75,18 @@ class RuleConfig(BaseModel):
 
     rule: str
     """The rule's name: what a finding and a stored state call it."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for names in self.rising:
+            counts: list[int] = []
+            for name in names:
+                value = getattr(self, name)
+                counts += value if isinstance(value, tuple) else [value]
+            if any(later < earlier for earlier, later in pairwise(counts)):
+                listed = f"{', '.join(names[:-1])} and {names[-1]}"
+                raise ValueError(f"{listed} must not fall: {' <= '.join(names)}")
+        return self
 
     def build(self) -> Rule:
         """Make fresh counters that run by these numbers."""

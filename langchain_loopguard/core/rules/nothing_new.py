@@ -17,9 +17,9 @@ lines from the first one on, as ever new spellings of one command do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
@@ -45,6 +45,8 @@ class NothingNew(RuleConfig):
 
     needs_progress: ClassVar[bool] = True
     counts_in_check: ClassVar[bool] = False
+
+    rising: ClassVar = (("warn", "ask"),)
 
     rule: Literal["nothing_new"] = "nothing_new"
 
@@ -82,13 +84,6 @@ class NothingNew(RuleConfig):
 
     Measured: on the runs the longest row is 2, so any number gives the same figures. Of the
     invented shapes, 20 asks about twenty thoughts before a decision."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.warn > self.ask:
-            msg = "warn must not be above ask"
-            raise ValueError(msg)
-        return self
 
     def build(self) -> Rule:
         """Make fresh counters."""

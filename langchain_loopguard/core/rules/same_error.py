@@ -15,9 +15,9 @@ known).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
@@ -41,6 +41,8 @@ class SameError(RuleConfig):
     needs_progress: ClassVar[bool] = True
     counts_in_check: ClassVar[bool] = False
 
+    rising: ClassVar = (("warn", "ask"),)
+
     rule: Literal["same_error"] = "same_error"
 
     warn: int = Field(default=4, ge=1)
@@ -54,13 +56,6 @@ class SameError(RuleConfig):
 
     Measured: good runs go up to 4. 5 to 18 ask about the same runs, on average 4.15 to 4.75
     batches after the first repeat; twice the longest good run is a margin, not a measurement."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.warn > self.ask:
-            msg = "warn must not be above ask"
-            raise ValueError(msg)
-        return self
 
     def build(self) -> Rule:
         """Make fresh counters."""

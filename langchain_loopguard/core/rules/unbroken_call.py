@@ -19,9 +19,9 @@ is pressed for the 20th time; a tool declared as a poller is left alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
@@ -38,6 +38,8 @@ class UnbrokenCall(RuleConfig):
     """The same changing batch, unbroken. Counts include the first occurrence."""
 
     needs_progress: ClassVar[bool] = True
+
+    rising: ClassVar = (("ask", "ask_shell"),)
 
     rule: Literal["unbroken_call"] = "unbroken_call"
 
@@ -62,13 +64,6 @@ class UnbrokenCall(RuleConfig):
     Measured: on the runs no number makes a difference. Of the invented shapes, 1 asks about twelve
     good ones (pages turned by a button, jobs taken off a queue, steps through a debugger, a log
     that grows) and finds three loops in ever new words in time that 2 finds later; 3 is as 2."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.ask > self.ask_shell:
-            msg = "ask must not be above ask_shell"
-            raise ValueError(msg)
-        return self
 
     def build(self) -> Rule:
         """Make fresh counters."""

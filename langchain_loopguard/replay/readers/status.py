@@ -1,8 +1,8 @@
 """Did a call fail, where its source does not say?
 
 Most formats of model providers carry an answer as bare text. The opening of the text decides: a
-page that merely contains the word is no failure. A wrong "failed" costs little, since only the
-digits of failed answers are evened out before they are compared.
+page that merely contains the word is no failure. A wrong "failed" may have replay ask where the
+guard on the live agent does not: failures are counted by tool, and bring nothing new.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ class Cline(StreakConfig):
 
     title: ClassVar[str] = "Cline"
 
+    rising: ClassVar = (("note_at", "stop_at"),)
+
     rule: Literal["cline"] = "cline"
 
     note_at: int = Field(default=3, ge=1)

@@ -6,10 +6,11 @@ and at every later one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core.rules.base import Steps
 from langchain_loopguard.core.rules.harnesses.ladder import rung
 from langchain_loopguard.core.rules.harnesses.streak import StreakConfig, StreakRule
 
@@ -23,9 +24,11 @@ class DeepseekHarness(StreakConfig):
 
     title: ClassVar[str] = "deepseek-harness"
 
+    rising: ClassVar = (("notes_at", "ask_at"),)
+
     rule: Literal["deepseek_harness"] = "deepseek_harness"
 
-    notes_at: tuple[Annotated[int, Field(ge=1)], ...] = (3, 5)
+    notes_at: Steps = (3, 5)
     """The model is told."""
 
     ask_at: int = Field(default=8, ge=1)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import Call, HarnessRule, Hit
 from langchain_loopguard.core.rules.harnesses.keys import fingerprint
@@ -66,7 +67,7 @@ class Hermes(ForeignRule):
     noprog_block_after: int = Field(default=5, ge=1)
     """Repeats of a read-only call's answer; the next such call is held back."""
 
-    idempotent_tools: tuple[str, ...] = (
+    idempotent_tools: ToolNames = (
         "browser_snapshot",
         "get_env",
         "get_file_info",

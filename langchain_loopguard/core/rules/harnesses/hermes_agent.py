@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
     ANY_TOOL,
@@ -81,7 +82,7 @@ class HermesAgent(ForeignRule):
     longest_period: int = Field(default=4, ge=1, le=4)
     """Calls in the longest cycle; 1 is the streak of one call."""
 
-    read_only_tools: tuple[str, ...] = DEFAULT_OBSERVATION_TOOLS
+    read_only_tools: ToolNames = DEFAULT_OBSERVATION_TOOLS
     """Parts of the names of tools that only read."""
 
     def build(self) -> Rule:

@@ -8,10 +8,11 @@ Reading: the notes are given at exactly those counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from langchain_loopguard.core.rules.base import Steps
 from langchain_loopguard.core.rules.harnesses.ladder import rung
 from langchain_loopguard.core.rules.harnesses.streak import StreakConfig, StreakRule
 
@@ -25,9 +26,11 @@ class KimiCode(StreakConfig):
 
     title: ClassVar[str] = "kimi-code"
 
+    rising: ClassVar = (("notes_at", "stop_at"),)
+
     rule: Literal["kimi_code"] = "kimi_code"
 
-    notes_at: tuple[Annotated[int, Field(ge=1)], ...] = (3, 5, 8)
+    notes_at: Steps = (3, 5, 8)
     """The model is told."""
 
     stop_at: int = Field(default=12, ge=1)

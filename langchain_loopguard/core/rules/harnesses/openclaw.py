@@ -49,6 +49,8 @@ class OpenClaw(ForeignRule):
 
     title: ClassVar[str] = "OpenClaw"
 
+    rising: ClassVar = (("warn_at", "block_at", "stop_at"),)
+
     rule: Literal["openclaw"] = "openclaw"
 
     window: int = Field(default=30, ge=2, le=50)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core import stored
+from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import Call, HarnessRule, Hit
 from langchain_loopguard.core.rules.harnesses.keys import fingerprint
@@ -35,7 +36,7 @@ class Pr37109(ForeignRule):
     ask_at: int = Field(default=3, ge=1)
     """Equal outputs in a row; a person is asked."""
 
-    terminal_tools: tuple[str, ...] = ("bash", "shell", "terminal", "command")
+    terminal_tools: ToolNames = ("bash", "shell", "terminal", "command")
     """Parts of the names, in any case, of tools that run commands."""
 
     def build(self) -> Rule:

@@ -36,6 +36,8 @@ class SignalA(ForeignRule):
 
     title: ClassVar[str] = "opencode signal A"
 
+    rising: ClassVar = (("note_at", "ask_at"),)
+
     rule: Literal["signal_a"] = "signal_a"
 
     note_at: int = Field(default=3, ge=1)

@@ -20,12 +20,13 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import xxhash
 from pydantic import Field
 
 from langchain_loopguard.core import stored
+from langchain_loopguard.core.rules.base import Steps
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
     ANY_TOOL,
@@ -50,9 +51,11 @@ class SignalB(ForeignRule):
 
     title: ClassVar[str] = "opencode signal B"
 
+    rising: ClassVar = (("notes_at", "ask_at", "stop_at"),)
+
     rule: Literal["signal_b"] = "signal_b"
 
-    notes_at: tuple[Annotated[int, Field(ge=1)], ...] = (3, 5)
+    notes_at: Steps = (3, 5)
     """Calls in a row; the model is told."""
 
     ask_at: int = Field(default=8, ge=1)

@@ -34,6 +34,8 @@ class SignalC(ForeignRule):
 
     title: ClassVar[str] = "opencode signal C"
 
+    rising: ClassVar = (("note_at", "ask_at"),)
+
     rule: Literal["signal_c"] = "signal_c"
 
     note_at: int = Field(default=4, ge=1)

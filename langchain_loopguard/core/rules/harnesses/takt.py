@@ -24,6 +24,7 @@ from pydantic import Field
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
     ANY_TOOL,
@@ -80,7 +81,7 @@ class Takt(ForeignRule):
     restarts: int = Field(default=1, ge=0)
     """How often an attempt may be started again."""
 
-    edit_tools: tuple[str, ...] = (
+    edit_tools: ToolNames = (
         "apply_patch",
         "edit",
         "edit_file",
