@@ -53,6 +53,11 @@ SHORT_ANSWER = 2
 labelled loops are found 0.15 batches later, and edits by shell that each print `patched 1 file`
 and `exit code 0` are asked about; with 3 the incident is asked about at call 37."""
 
+SHORT_KNOWN = 1
+"""The same where a call that only reads found what is known: it gives no receipts. With 0 or 2 the
+figures are the same; with 2 a search that finds the same two lines for ever new words is never
+found."""
+
 LONG_ANSWER = 32
 """Lines above which an answer is remembered as a whole only. Found the same with 64 and 128; a
 long answer must not push out what the short ones said."""
@@ -155,7 +160,7 @@ class Progress:
             else:
                 recent[pair] = None
                 new, size = self._read(batch.names[place], answer)
-                short = size <= SHORT_ANSWER
+                short = size <= (SHORT_ANSWER if new or not read_only else SHORT_KNOWN)
                 if new and not (short or error):
                     new = self._fresh is None or self._more_than_clocks(self._fresh)
                     # Of any other call it makes no difference.

@@ -74,7 +74,7 @@ def measure(policy=None):  # noqa: C901 - one pass over all, told in order
     cases = load("cases")
     for case in cases:
         verdict = read_through(case["events"], policy_for(case, policy))
-        told = _unexpected(case, verdict)
+        told = unexpected(case, verdict)
         if told:
             wrong[case["id"]] = told
         if case["id"] == "shape-incident":
@@ -149,7 +149,8 @@ def first_repeat(events):
     return max(stretches, key=len)[0]
 
 
-def _unexpected(case, verdict):
+def unexpected(case, verdict):
+    """What a verdict got wrong of what a case expects, `""` if nothing."""
     expect = case["expect"]
     ask = verdict.ask
     if "ask_by" in expect and not (ask and ask <= expect["ask_by"]):

@@ -213,6 +213,15 @@ def how_many_lines_are_a_short_answer():
     return [judge(Progress(), "read_file", {}, text) for text in texts].count("UNDECIDED")
 
 
+def how_many_known_lines_are_a_short_answer():
+    seen = []
+    for n in range(1, 9):
+        progress, text = Progress(), "\n".join(words(n))
+        judge(progress, "read_file", {}, "\n".join(words(9)))
+        seen.append(judge(progress, "search", {}, text))
+    return seen.count("UNDECIDED")
+
+
 def how_many_clocks_make_no_news():
     known, counts = "\n".join(words(9)), []
     for n in range(1, 9):
@@ -430,6 +439,7 @@ CORE = "langchain_loopguard.core"
 CONSTANTS = {
     "progress.GENERATION": (how_many_calls_later_a_call_is_forgotten, 546),
     "progress.SHORT_ANSWER": (how_many_lines_are_a_short_answer, 2),
+    "progress.SHORT_KNOWN": (how_many_known_lines_are_a_short_answer, 1),
     "progress._MAX_FRESH": (how_many_clocks_make_no_news, 3),
     "progress.LONG_ANSWER": (how_many_lines_are_known_as_a_whole_only, 33),
     "progress._LONG_TEXT": (how_long_a_line_is_a_long_answer, [8193, 8194, 8195]),

@@ -64,6 +64,50 @@ def test_a_poller_is_asked_about_at_the_20th_and_never_warned():
     assert told(policy, [poll] * 21) == Told(ask=20, held=21)
 
 
+@pytest.mark.parametrize(
+    "helpers",
+    [
+        pytest.param([call("think", thought="It is not done yet.", say="Logged.")], id="a thought"),
+        pytest.param([call("bash", command="sleep 20", say="")], id="a wait"),
+        pytest.param(
+            [
+                call("bash", command="sleep 20", say=""),
+                call("think", thought="It is not done yet.", say="Logged."),
+            ],
+            id="both",
+        ),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_a_constant_helper_beside_a_poller_makes_no_loop(helpers, together):
+    poll = call("job_state", id=1, say="pending")
+    policy = only(SameAnswer(), poll_tools=("job_state",))
+    lap = [poll, helpers] if together and len(helpers) > 1 else [poll, *helpers]
+    assert told(policy, lap * 19) == NEVER
+    assert told(policy, lap * 22).ask is not None
+
+
+@pytest.mark.parametrize(
+    ("helper", "ask"),
+    [
+        (call("bash", command="sleep 20 && tail log", say="waiting"), 30),
+        (call("bash", command="sleep 20", say="killed"), 30),
+        (READ, 10),
+    ],
+)
+def test_a_call_that_looks_is_no_helper(helper, ask):
+    poll = call("job_state", id=1, say="pending")
+    policy = only(SameAnswer(), poll_tools=("job_state",))
+    assert told(policy, [poll, helper] * 25).ask == ask
+
+
+def test_a_thought_between_other_calls_than_pollers_is_a_repetition():
+    thought = call("think", thought="I look again.", say="Logged.")
+    assert told(RULE, [thought, *[look(word) for word in words(3)]] * 9).ask is not None
+    lap = [thought, change("a"), thought, call("edit_file", path="b", say="failed", fails=True)]
+    assert told(RULE, lap * 9).ask is not None
+
+
 def test_reading_a_clock_is_asked_about_at_the_15th():
     steps = [clocked("check_job", n) for n in range(40)]
     assert told(RULE, steps[:14]) == NEVER

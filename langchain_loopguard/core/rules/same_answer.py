@@ -13,6 +13,7 @@ than a line).
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -112,6 +113,8 @@ class _SameAnswerRule:
         self._ask_clock = max(config.ask, config.ask_clock)
         self._counts: dict[int, _Count] = {}
         self._last: tuple[int, ...] = ()
+        # Whether a poller was called, and since then nothing but helpers and pollers.
+        self._waiting = False
 
     def check(self, batch: Batch) -> Finding | None:
         counts = self._counts
@@ -140,18 +143,22 @@ class _SameAnswerRule:
             del counts[next(iter(counts))]
         counts[batch.digest] = count
         self._last = batch.keys
+        self._waiting = batch.traits[0].poller or (self._waiting and _helps(batch, 0, answer))
         return None
 
     def _record(self, batch: Batch, outcome: Outcome) -> Finding | None:
+        helps = [_helps(batch, place, answer) for place, answer in enumerate(outcome.results)]
         fresh = set(batch.keys) if outcome.worked else set()
         if outcome.worked:
             self._counts = {key: self._counts[key] for key in fresh & self._counts.keys()}
         counts = self._counts
         found: Finding | None = None
         for place, key in enumerate(batch.keys):
-            count = counts.pop(key) if key in counts else _counted(batch.number)
-            counts[key] = count
             answer = outcome.results[place]
+            count = counts.pop(key, None)
+            if count is None or (self._waiting and key not in self._last and helps[place]):
+                count = _counted(batch.number)
+            counts[key] = count
             if answer is None:
                 count.add_unknown(in_a_row=key in self._last)
             else:
@@ -166,11 +173,15 @@ class _SameAnswerRule:
                 found = finding
         keep_latest(counts, _MAX_CALLS)
         self._last = batch.keys[:_MAX_CALLS]
+        polls = [traits.poller for traits in batch.traits]
+        waits_on = all(map(operator.or_, polls, helps))
+        self._waiting = waits_on and (self._waiting or any(polls))
         return found
 
     def human_message(self) -> None:
         self._counts.clear()
         self._last = ()
+        self._waiting = False
 
     def approve(self, loop: str) -> None:  # noqa: ARG002 - whatever it is, it may go on
         self.human_message()
@@ -178,6 +189,7 @@ class _SameAnswerRule:
     def to_state(self) -> dict[str, Any]:
         return {
             "last": [f"{key:x}" for key in self._last],
+            "waiting": self._waiting,
             "counts": [
                 [
                     f"{key:x}",
@@ -199,6 +211,7 @@ class _SameAnswerRule:
             count.equal, count.clock = stored.count(equal), stored.count(clock)
             count.answer = stored.digest_or_none(answer)
             count.masked = stored.digest_or_none(masked)
+        self._waiting = stored.flag(state.get("waiting", False))  # Not in the first states.
         self._last, self._counts = last, counts
 
     def _judge(self, batch: Batch, place: int, count: _Count) -> Finding | None:
@@ -244,6 +257,17 @@ def _counted(since: int) -> _Count:
     count.answer = None
     count.since = since
     return count
+
+
+def _helps(batch: Batch, place: int, answer: Answer | None) -> bool:
+    """Tell whether a call only takes down a thought or lets time pass.
+
+    One that waits and then looks has an answer, and is none.
+    """
+    if batch.traits[place].thinking:
+        return True
+    silent = answer is not None and not answer.error and not answer.text.strip()
+    return silent and waits(batch.traits[place], batch.canonical[place])
 
 
 def _identity(answer: Answer) -> int:
