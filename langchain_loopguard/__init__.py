@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.decision import Action, Decision, Finding
 from langchain_loopguard.core.detector import BatchRecord, LoopDetector, RepeatOutcome
-from langchain_loopguard.core.errors import LoopDetectedError
+from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
 from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.observation import is_costly_batch, is_observation_batch
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.results import hash_results
 from langchain_loopguard.core.signature import batch_signature, call_signature
-from langchain_loopguard.core.traits import is_costly_batch, is_observation_batch
 
 if TYPE_CHECKING:
     from langchain_loopguard.callbacks import LoopGuardCallbackHandler
+    from langchain_loopguard.errors import InvalidResumeError
     from langchain_loopguard.middleware import LoopGuardMiddleware
     from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
+    from langchain_loopguard.policy_file import PolicyFileError
     from langchain_loopguard.subagents import guard_subagents
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "BatchRecord",
     "Decision",
     "Finding",
+    "GuardStateError",
+    "InvalidResumeError",
     "LoopDetectedError",
     "LoopDetector",
     "LoopGuard",
@@ -37,6 +41,7 @@ __all__ = [
     "LoopGuardNode",
     "LoopGuardPolicy",
     "LoopGuardState",
+    "PolicyFileError",
     "RepeatOutcome",
     "add_loop_guard",
     "batch_signature",
@@ -47,13 +52,15 @@ __all__ = [
     "is_observation_batch",
 ]
 
-# Adapter name -> the module that holds it, and the extra that brings what the module imports
-# (None: nothing beyond the package's own dependencies).
-_ADAPTERS: dict[str, tuple[str, str | None]] = {
+# Name -> the module that holds it, and the extra that brings what the module imports (None:
+# nothing beyond the package's own dependencies).
+_LATER: dict[str, tuple[str, str | None]] = {
+    "InvalidResumeError": ("langchain_loopguard.errors", None),
     "LoopGuardCallbackHandler": ("langchain_loopguard.callbacks", None),
     "LoopGuardMiddleware": ("langchain_loopguard.middleware", "langchain"),
     "LoopGuardNode": ("langchain_loopguard.node", "langgraph"),
     "LoopGuardState": ("langchain_loopguard.node", "langgraph"),
+    "PolicyFileError": ("langchain_loopguard.policy_file", None),
     "add_loop_guard": ("langchain_loopguard.node", "langgraph"),
     "guard_subagents": ("langchain_loopguard.subagents", "langchain"),
 }
@@ -62,15 +69,15 @@ _HOSTS = {"langchain", "langgraph"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load an adapter when its name is first used.
+    """Load an adapter, or an error of one, when its name is first used.
 
     Raises:
         AttributeError: If the package has no such name.
         ImportError: If the adapter's host isn't installed; the message names the extra.
     """
-    if name not in _ADAPTERS:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, extra = _ADAPTERS[name]
+    module, extra = _LATER[name]
     try:
         value = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:

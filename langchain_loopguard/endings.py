@@ -15,7 +15,12 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from langchain_loopguard.core.errors import facts_of
 from langchain_loopguard.errors import error_of
-from langchain_loopguard.messages import SOURCE, is_human_turn, tool_calls_of
+from langchain_loopguard.messages import (
+    SOURCE,
+    final_message,
+    is_human_turn,
+    tool_calls_of,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage, BaseMessage
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "check_ended",
     "ends_in_error",
-    "final_message",
     "is_wrapping_up",
     "last_answer",
     "last_word",
@@ -101,11 +105,6 @@ def last_answer(messages: Sequence[AnyMessage], answer: Any) -> AnyMessage:
     if isinstance(text, str) and text.strip():
         return AIMessage(content=text)
     return final_message(last_word(messages) or "")
-
-
-def final_message(text: str) -> AIMessage:
-    """Make the message with which the guard ends a run."""
-    return AIMessage(content=text, additional_kwargs={"lc_source": SOURCE})
 
 
 def _mark_at_end(messages: Sequence[BaseMessage], end: int | None = None) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ from langchain_loopguard.declared import (
     saved_declarations,
     with_declarations,
 )
-from langchain_loopguard.endings import ends_in_error, final_message, last_word, marked, wraps_up
+from langchain_loopguard.endings import ends_in_error, last_word, marked, wraps_up
 from langchain_loopguard.errors import NO_CHECKPOINTER, RAISED, loop_detected_error
 from langchain_loopguard.history import (
     approved_message,
@@ -48,6 +48,7 @@ from langchain_loopguard.messages import (
     SKIPPED,
     STOPPED,
     MessageReader,
+    final_message,
     is_refusal,
     makes_calls,
     plain_call,

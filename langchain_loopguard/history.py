@@ -35,14 +35,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "answer_open_calls",
+    "approved_message",
     "edited_message",
     "invalid_call_messages",
+    "is_approved",
     "is_same",
     "last_batch",
+    "only_calls",
     "own_calls",
     "response_message",
     "rewritten",
     "surplus_answers",
+    "without_approval",
     "without_calls",
     "without_foreign_answers",
 ]

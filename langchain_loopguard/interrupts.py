@@ -41,6 +41,9 @@ ACCEPTED_FORMS = (
 
 # Whole answers only: "no, use the other file" is text for the model. The lists hold what people
 # type at a yes-or-no question and what the forms below call the same two choices.
+QUESTION = "loop_detected"
+"""The `type` of a question, by which the guard knows its own."""
+
 _CONTINUE = frozenset(
     {"accept", "allow", "approve", "continue", "go on", "ok", "okay", "proceed", "resume", "true"}
     | {"y", "yes"}
@@ -145,7 +148,7 @@ def interrupt_payload(
         {"name": _name(call), "args": _arguments(call), "description": message} for call in calls
     ]
     payload: dict[str, Any] = {
-        "type": "loop_detected",
+        "type": QUESTION,
         "message": message,
         "findings": [finding.as_dict() for finding in decision.findings],
         "choices": [

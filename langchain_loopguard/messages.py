@@ -122,6 +122,11 @@ def refusal_messages(calls: Sequence[Mapping[str, Any]], text: str) -> list[Tool
     ]
 
 
+def final_message(text: str) -> AIMessage:
+    """Make the message with which the guard ends a run."""
+    return AIMessage(content=text, additional_kwargs={"lc_source": SOURCE})
+
+
 def is_refusal(message: BaseMessage) -> bool:
     """Tell whether a tool message says that the guard wrote it in place of an answer.
 

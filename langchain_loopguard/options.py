@@ -11,11 +11,26 @@ from typing import Any, Literal, get_args
 
 from langchain_loopguard.core.policy import LoopGuardPolicy
 
-__all__ = ["OnDetected", "check_choice", "check_flag", "check_name", "check_tools", "policy_of"]
+__all__ = [
+    "OnDetected",
+    "OnDetectedInCallbacks",
+    "Scope",
+    "check_choice",
+    "check_flag",
+    "check_name",
+    "check_tools",
+    "policy_of",
+]
 
 OnDetected = Literal["interrupt", "raise", "refuse", "warn", "wrap_up"]
 """What happens when a loop is detected: a person is asked, the run ends in an error, the calls
 are refused, nothing is held back, or the model answers once more without tools."""
+
+OnDetectedInCallbacks = Literal["interrupt", "raise", "refuse", "warn"]
+"""The same for a callback handler, which can't send the model on without tools."""
+
+Scope = Literal["thread", "handler"]
+"""Over what a callback handler counts."""
 
 
 def policy_of(policy: LoopGuardPolicy | None) -> LoopGuardPolicy:

@@ -63,7 +63,7 @@ def named_policy(name: str) -> LoopGuardPolicy:
         ValueError: If it is none of them; the message lists the names.
         OSError: If the file can't be read.
     """
-    plain = name.strip().lower().replace("-", "_")
+    plain = _plain(name)
     if plain == _DEFAULT:
         return LoopGuardPolicy()
     if plain in LoopGuardPolicy.preset_names():
@@ -74,3 +74,12 @@ def named_policy(name: str) -> LoopGuardPolicy:
         shown = name if plain else repr(name)
         raise ValueError(f"{shown}: neither a file nor a policy's name; the names are {names}")
     return read_policy(name)
+
+
+def file_of(name: str) -> str | None:
+    """Give the file that `named_policy` reads, `None` where it reads none."""
+    return None if _plain(name) in {_DEFAULT, *LoopGuardPolicy.preset_names()} else name
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")

@@ -61,7 +61,13 @@ def guard_subagents(
         )
     listed = [dict(subagent) for subagent in _listed(subagents)]
     if general_purpose:
-        from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
+        try:
+            from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                "general_purpose: needs deepagents, which isn't installed: pip install deepagents",
+                name=error.name,
+            ) from error
 
         if all(agent.get("name") != GENERAL_PURPOSE_SUBAGENT["name"] for agent in listed):
             listed.append(dict(GENERAL_PURPOSE_SUBAGENT))

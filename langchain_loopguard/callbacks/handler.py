@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
@@ -19,7 +19,14 @@ from langchain_loopguard.callbacks.conversations import RUN
 from langchain_loopguard.callbacks.reading import Reading
 from langchain_loopguard.callbacks.runs import RunTree
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.options import check_choice, check_flag, check_name, policy_of
+from langchain_loopguard.options import (
+    OnDetectedInCallbacks,
+    Scope,
+    check_choice,
+    check_flag,
+    check_name,
+    policy_of,
+)
 from langchain_loopguard.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -38,12 +45,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.telemetry import Count
 
 logger = logging.getLogger("langchain_loopguard.callbacks")
-
-OnDetected = Literal["interrupt", "raise", "refuse", "warn"]
-"""What happens when a loop is detected."""
-
-Scope = Literal["thread", "handler"]
-"""Over what the handler counts."""
 
 
 _SEEN = frozenset({"_lock", "_logged", "_told", "_telemetry", "_current_task", "_runs"}) | {
@@ -116,7 +117,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self,
         policy: LoopGuardPolicy | None = None,
         *,
-        on_detected: OnDetected = "interrupt",
+        on_detected: OnDetectedInCallbacks = "interrupt",
         scope: Scope = "thread",
         messages_key: str = "messages",
         agent_inbox: bool = False,
@@ -126,7 +127,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     ) -> None:
         super().__init__()
         self.policy = policy_of(policy)
-        check_choice("on_detected", on_detected, OnDetected)
+        check_choice("on_detected", on_detected, OnDetectedInCallbacks)
         check_choice("scope", scope, Scope)
         check_name("messages_key", messages_key)
         check_flag("agent_inbox", agent_inbox)
@@ -135,7 +136,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             raise ValueError(f"notify: must be callable or None, not {notify!r}")
         if type(max_conversations) is not int or max_conversations < 1:
             raise ValueError(f"max_conversations: must be 1 or more, not {max_conversations!r}")
-        self.on_detected: OnDetected = on_detected
+        self.on_detected: OnDetectedInCallbacks = on_detected
         self.scope: Scope = scope
         self.messages_key = messages_key
         self.agent_inbox = agent_inbox
@@ -224,7 +225,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Forget the run."""
-        self._carry_out(self._forget, run_id)
+        self._carry_out(self._end, run_id)
 
     def on_chat_model_start(
         self,
@@ -252,7 +253,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Forget the run."""
-        self._carry_out(self._forget, run_id)
+        self._carry_out(self._end, run_id)
 
     def on_tool_start(
         self,
@@ -288,7 +289,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         """Note the error as what the tool gave, unless the graph only waits or ends."""
         errors = sys.modules.get("langgraph.errors")
         if errors is not None and isinstance(error, errors.GraphBubbleUp):
-            self._carry_out(self._forget, run_id)
+            self._carry_out(self._end, run_id)
             return
         self._carry_out(self._tool_ended, run_id, repr(error), "error")
 
@@ -379,9 +380,6 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         if run is not None:
             self._reading.tool_ended(run, output, status)
         self._end_session(run, run_id)
-
-    def _forget(self, run_id: UUID) -> None:
-        self._end(run_id)
 
     # --- Helpers --------------------------------------------------------------------------
 

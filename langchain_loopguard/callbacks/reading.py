@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from langchain_loopguard.callbacks.runs import Key, Run, RunTree
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.core.policy import LoopGuardPolicy
+    from langchain_loopguard.options import OnDetectedInCallbacks, Scope
 
 
 _HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
@@ -69,8 +70,8 @@ class Reading:
         policy: LoopGuardPolicy,
         runs: RunTree,
         *,
-        on_detected: str,
-        scope: str,
+        on_detected: OnDetectedInCallbacks,
+        scope: Scope,
         messages_key: str,
         max_conversations: int,
         tell: Callable[[Decision], None],
@@ -328,7 +329,7 @@ class Reading:
             tags: The tool's tags.
             asks: As for `model_starts`.
         """
-        if not _HINTS.isdisjoint(run.told):
+        if not _HINTS.isdisjoint(run.metadata):
             run.tool_name = call["name"]
         found = self._heard(run, session, call) or self._in_state(run, task, call, asks=asks)
         if found is None:
@@ -466,7 +467,7 @@ class Reading:
         if run.tool_name is not None:
             # What a tool declares comes with its run, so of parallel calls the first time only
             # that of the one which starts first.
-            kept.reader.guard.declare(run.tool_name, run.told)
+            kept.reader.guard.declare(run.tool_name, run.metadata)
         return kept
 
     def _new_reader(self) -> MessageReader:

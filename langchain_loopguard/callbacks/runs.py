@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from langchain_loopguard.callbacks.conversations import Batch, Conversation
+    from langchain_loopguard.options import Scope
 
     Key = tuple[str | int, ...]
 
@@ -41,7 +42,7 @@ class Run:
     Attributes:
         id: The run's id.
         parent: The id of the run that started it, if any.
-        told: Its metadata.
+        metadata: Its metadata, as LangChain passes them on.
         thread: The `thread_id` of its metadata, if any.
         ns: The namespace of the graph task that it runs in, empty outside a graph. It is the
             same again when the task is started anew.
@@ -51,7 +52,7 @@ class Run:
         tool: The innermost tool run around it.
         resume: What the graph was resumed with; `MISSING` in a run that is no resume.
         is_tool: Whether it is a tool's run.
-        tool_name: The name of a tool that may declare in `told` what it is.
+        tool_name: The name of a tool that may declare in `metadata` what it is.
         leads: Whether the session of any run is named after it.
         holds: The conversations that are over when the run ends; see `RunTree.holder`.
         call_id: The id of the tool call that a tool run answers.
@@ -63,7 +64,7 @@ class Run:
     # all else that is done there, and most agents start four runs a step.
     id: UUID
     parent: UUID | None
-    told: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     ns: str
     rooted: bool
     session: UUID
@@ -94,19 +95,19 @@ class Run:
     @property
     def node(self) -> str | None:
         """The name of the graph node that it runs in, if any."""
-        return self.told.get("langgraph_node")
+        return self.metadata.get("langgraph_node")
 
     @property
     def internal(self) -> bool:
         """Whether a framework calls a model for its own ends, to summarise for instance."""
-        return bool(self.told.get("lc_source"))
+        return bool(self.metadata.get("lc_source"))
 
     @property
     def is_call(self) -> bool:
         """Whether the task was called by another task, which the functional API does."""
-        return (self.told.get("langgraph_path") or (False,))[-1] is True
+        return (self.metadata.get("langgraph_path") or (False,))[-1] is True
 
-    def keys(self, scope: str) -> tuple[Key, Key]:
+    def keys(self, scope: Scope) -> tuple[Key, Key]:
         """Name the conversations that the run may belong to.
 
         Returns:
@@ -132,7 +133,7 @@ class Run:
         self._keys = (task_key, agent_key)
         return self._keys
 
-    def direct_key(self, scope: str) -> Key:
+    def direct_key(self, scope: Scope) -> Key:
         """Name the conversation of tool calls that no AI message stands behind."""
         return (*self.keys(scope)[1], "direct")
 
@@ -175,7 +176,7 @@ class RunTree:
         run = Run()
         run.id = run_id
         run.parent = parent_run_id
-        run.told = told
+        run.metadata = told
         if thread is not None:
             run.thread = str(thread)
         if parent is None:
@@ -206,7 +207,7 @@ class RunTree:
         self._runs[run_id.int] = run
         return run
 
-    def holder(self, run: Run, key: Key, scope: str) -> Run | None:
+    def holder(self, run: Run, key: Key, scope: Scope) -> Run | None:
         """Find the run with which a conversation is over.
 
         Args:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage
-
 from langchain_loopguard.callbacks import marks
 from langchain_loopguard.callbacks.conversations import RUN, Answer, Ending
 from langchain_loopguard.callbacks.questions import Question
@@ -30,8 +28,8 @@ from langchain_loopguard.errors import (
     error_of,
     loop_detected_error,
 )
-from langchain_loopguard.interrupts import interrupt_payload, parse_resume
-from langchain_loopguard.messages import SOURCE
+from langchain_loopguard.interrupts import QUESTION, interrupt_payload, parse_resume
+from langchain_loopguard.messages import STOPPED, final_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,12 +41,12 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.interrupts import Resume
+    from langchain_loopguard.options import OnDetectedInCallbacks
     from langchain_loopguard.telemetry import Count
 
 _NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
 _NO_TOOL_NODE = "The calls were not run. A call can be refused only where a `ToolNode` runs it."
 _BY_PERSON = "A person stopped the run."
-_NOT_RUN = "This call was not run: the run was ended because the same step was repeated."
 _NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
 _NO_EDIT = (
     "A callback handler can't change a call, it can only let it run or refuse it. Refuse it and "
@@ -61,7 +59,7 @@ class Verdicts:
 
     def __init__(
         self,
-        on_detected: str,
+        on_detected: OnDetectedInCallbacks,
         messages_key: str,
         count: Callable[[Count], None],
         *,
@@ -129,7 +127,7 @@ class Verdicts:
         if error is None and session.ending is None and batch.ended:
             # The run was started again where its thread was to end, so it ends there again.
             reason = _error(batch.decision, RAISED)
-            session.ending = Ending(reason, _NOT_RUN, seen_by=[history.conversation])
+            session.ending = Ending(reason, STOPPED, seen_by=[history.conversation])
         if error is None and session.ending is not None:
             error = self.end(session.ending, session, run, task)
         if error is None and batch.answer is not None:
@@ -148,7 +146,7 @@ class Verdicts:
         """End a run that another process was to end: it has died, and left the facts."""
         error = error_of(facts)
         last_word = facts.get("last_word")
-        session.ending = Ending(error, _NOT_RUN, last_word if isinstance(last_word, str) else None)
+        session.ending = Ending(error, STOPPED, last_word if isinstance(last_word, str) else None)
         return self.end(session.ending, session, run, task)
 
     def end(self, ending: Ending, session: Session, run: Run, task: Task | None) -> Exception:
@@ -166,9 +164,7 @@ class Verdicts:
         agent = (run.graph_ns, run.node)
         if ending.last_word is not None and task is not None and agent not in ending.said_in:
             ending.said_in.add(agent)
-            kwargs = {"lc_source": SOURCE}
-            message = AIMessage(content=ending.last_word, additional_kwargs=kwargs)
-            last_word = task.last_word(self._messages_key, message)
+            last_word = task.last_word(self._messages_key, final_message(ending.last_word))
             if last_word is not None:
                 return last_word
         ending.delivered = True
@@ -177,7 +173,7 @@ class Verdicts:
     def take_up(self, batch: Batch, asked: Sequence[Asked], task: Task) -> None:
         """Learn from what is saved of this step what other processes have done with the batch."""
         for one in asked:
-            ours = isinstance(one.payload, dict) and one.payload.get("type") == "loop_detected"
+            ours = isinstance(one.payload, dict) and one.payload.get("type") == QUESTION
             if ours and not batch.call_ids.isdisjoint(one.payload.get("tool_call_ids", ())):
                 question = batch.question = batch.question or Question()
                 question.ids.add(one.id)
@@ -235,9 +231,9 @@ class Verdicts:
             return error
         # The thread outlives this run. Raised now, the error would leave calls without answers,
         # and the next user turn would be an invalid history.
-        session.ending = Ending(error, _NOT_RUN, seen_by=[kept])
+        session.ending = Ending(error, STOPPED, seen_by=[kept])
         kept.reader.refuse(batch.decision)
-        batch.answer = Answer(_NOT_RUN)
+        batch.answer = Answer(STOPPED)
         return None
 
     def _ask(
@@ -306,7 +302,7 @@ class Verdicts:
             session.ending = Ending(
                 # Where this is raised LangChain logs it, so the person's reason is not in it.
                 _error(batch.decision, _BY_PERSON),
-                _NOT_RUN,
+                STOPPED,
                 f"Stopped. {batch.decision.to_person or _BY_PERSON}{reason}",
                 seen_by=[kept],
             )
@@ -352,7 +348,7 @@ def _answer(resume: Resume, calls: Sequence[Mapping[str, Any]]) -> Answer:
     if resume.kind == "continue":
         return RUN
     if resume.kind == "stop":
-        return Answer(_NOT_RUN)
+        return Answer(STOPPED)
     if resume.kind == "feedback":
         return Answer(resume.text)
     pairs = zip(calls, resume.calls, strict=True)

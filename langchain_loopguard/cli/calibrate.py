@@ -26,7 +26,7 @@ from langchain_loopguard.cli.reading import (
     wide_console,
 )
 from langchain_loopguard.cli.tables import print_table
-from langchain_loopguard.policy_file import policy_text
+from langchain_loopguard.policy_file import file_of, policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
     CalibrationError,
@@ -87,7 +87,8 @@ def calibrate(
     _share(max_false_ask, "--max-false-ask")
     _share(confidence, "--confidence")
     _need_scipy()
-    target = target_of(output, [*paths, *([str(label)] if label else ())], force=force)
+    read = [*paths, *(str(file) for file in (label, file_of(policy)) if file)]
+    target = target_of(output, read, force=force)
     labels = _labels(label)
     grid = _grid(policy)
     calibrator = Calibrator(grid, allowed=max_false_ask, confidence=confidence)

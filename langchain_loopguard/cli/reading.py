@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeAlias, TypeVar
 
 import typer
 from rich.console import Console
@@ -136,7 +136,7 @@ def _on_cluster(
     return partial(work_on_cluster, address, paths, work, threads=threads, progress=told)
 
 
-def _fail(text: str) -> None:
+def _fail(text: str) -> NoReturn:
     typer.echo(f"loopguard: {text}", err=True)
     raise typer.Exit(2)
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.calls import call_arguments, call_name
 from langchain_loopguard.core.errors import LoopDetectedError
+from langchain_loopguard.core.observation import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 from langchain_loopguard.core.signature import batch_signature, sign
-from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

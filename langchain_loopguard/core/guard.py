@@ -330,7 +330,7 @@ class LoopGuard:
                     rule.load_state(rules[name])
             if guard._progress is not None and state["progress"] is not None:
                 guard._progress.load_state(state["progress"])
-            if guard._step_lines is not None and "step_lines" in state:  # Not in the first ones.
+            if guard._step_lines is not None and "step_lines" in state:  # Older states have none.
                 guard._step_lines.load_state(state["step_lines"])
             if guard._probation is not None and state["probation"] is not None:
                 guard._probation.load_state(state["probation"])

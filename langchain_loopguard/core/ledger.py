@@ -20,7 +20,7 @@ _GENERATION = 40
 80 batches is not counted."""
 
 _MOST_STORED = 65
-"""Results of a stored generation: as many as were kept at first."""
+"""Results of a stored generation; some states hold so many."""
 
 _FREE_REPEATS = 2
 """Batches in a row that nobody would object to: the seed's allowance."""

@@ -24,7 +24,6 @@ from langchain_loopguard.core.canonical import canonical_arguments
 __all__ = [
     "batch_signature",
     "call_signature",
-    "canonical_arguments",
     "join_signatures",
     "sign",
     "sign_canonical",

@@ -72,6 +72,9 @@ THINKING_WORDS = frozenset(
 _WAIT = re.compile(rb"(?i)\bsleep(?: +-\w+)?[ (]+\d")
 """`sleep 60`, `time.sleep(5)`, `Start-Sleep -Seconds 5`."""
 
+_LONGEST_NAME = 48
+"""Characters kept of a name. Model providers allow 64 of ASCII, but a model may make up any."""
+
 _SHELL_NAMES = (["run"], ["execute"])
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -102,6 +105,11 @@ def waits(traits: ToolTraits, arguments: bytes) -> bool:
         arguments: The call's arguments in canonical form.
     """
     return traits.shell and _WAIT.search(arguments) is not None
+
+
+def kept_name(name: str) -> str:
+    """Give what a state keeps of a tool's name in clear: its beginning, in ASCII."""
+    return name[:_LONGEST_NAME].encode("ascii", "replace").decode()
 
 
 @lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
@@ -23,6 +23,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 from langsmith import tracing_context
 
+from langchain_loopguard.messages import is_refusal
 from langchain_loopguard.node import LoopGuardState, add_loop_guard
 
 if TYPE_CHECKING:
@@ -133,9 +134,7 @@ class ScriptedModel(BaseChatModel):
 
     @staticmethod
     def _was_refused(messages: list[Any]) -> bool:
-        last = messages[-1]
-        source = last.additional_kwargs.get("lc_source")
-        return isinstance(last, ToolMessage) and source == "loop_guard"
+        return is_refusal(messages[-1])
 
 
 def scripted_tool(script: Script, log: RunLog) -> StructuredTool:

@@ -19,7 +19,7 @@ from distributed import Client
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
-from langchain_loopguard.replay.parallel import WorkError, work_on_piece
+from langchain_loopguard.replay.parallel import WorkError, all_of, work_on_piece
 from langchain_loopguard.replay.pieces import Lines, is_postgres
 from langchain_loopguard.replay.problems import Problem
 from langchain_loopguard.replay.sources import Source, find_sources, pieces_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from langchain_loopguard.replay.conversation import Conversation
-    from langchain_loopguard.replay.pieces import Piece
 
 T = TypeVar("T")
 
@@ -147,7 +146,7 @@ def _tasks(
                 if isinstance(piece, Problem):
                     yield _Task(0, piece)
                 else:
-                    yield _Task(piece.size, submit(_work_on_piece, piece, work))
+                    yield _Task(piece.size, submit(all_of, piece, work))
         elif source.size > BLOCK and not threads and _can_be_cut(source):
             blocks = _blocks(source)
             counts = [submit(count_lines, block) for block in blocks]
@@ -211,10 +210,6 @@ def work_on_block(block: Block, first: int, work: Callable[[Conversation], T]) -
             if file.tell() >= block.end:
                 break
     return list(work_on_piece(Lines(name, lines, 0), work))
-
-
-def _work_on_piece(piece: Piece, work: Callable[[Conversation], T]) -> list[T | Problem]:
-    return list(work_on_piece(piece, work))
 
 
 def _work_on_source(

@@ -120,7 +120,8 @@ def work_on_piece(piece: Piece, work: Callable[[Conversation], T]) -> Iterator[T
         yield run if isinstance(run, Problem) else work(run)
 
 
-def _all_of(piece: Piece, work: Callable[[Conversation], T]) -> list[T | Problem]:
+def all_of(piece: Piece, work: Callable[[Conversation], T]) -> list[T | Problem]:
+    """Do the work on every run of one piece, in another process."""
     return list(work_on_piece(piece, work))
 
 
@@ -142,7 +143,7 @@ def _in_processes(
                 elif isinstance(piece, Problem):
                     under_way.append((piece, 0))
                 else:
-                    under_way.append((pool.submit(_all_of, piece, work), piece.size))
+                    under_way.append((pool.submit(all_of, piece, work), piece.size))
             if not under_way:
                 break
             first, size = under_way.popleft()

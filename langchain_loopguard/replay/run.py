@@ -18,6 +18,7 @@ from langchain_loopguard.core.guard import LoopGuard
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision, Finding
+    from langchain_loopguard.core.ledger import LedgerReading
     from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.replay.conversation import Conversation, Event
 
@@ -131,6 +132,7 @@ class ReplayReport:
             is what a host acts on.
         stop: The first time the run was to end.
         findings: Every finding, in order.
+        ledger: What the guard saw that is no verdict.
         marks: One mark a batch; empty when none were wanted.
     """
 
@@ -145,6 +147,7 @@ class ReplayReport:
     held: Fire | None
     stop: Fire | None
     findings: tuple[Found, ...]
+    ledger: LedgerReading
     marks: tuple[Mark, ...] = ()
 
     @property
@@ -174,6 +177,7 @@ class ReplayReport:
             **{name: fire.as_dict() if fire else None for name, fire in fires.items()},
             "calls_saved": self.saved,
             "findings": [found.as_dict() for found in self.findings],
+            "ledger": self.ledger._asdict(),
         }
         if self.marks:
             report["marks"] = [mark.as_dict() for mark in self.marks]
@@ -326,6 +330,7 @@ class _Run:
             stop=fire("stop"),
             findings=tuple(self._findings),
             marks=tuple(self._marks),
+            ledger=self._guard.ledger(),
         )
 
 

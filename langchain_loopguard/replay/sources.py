@@ -26,6 +26,7 @@ from langchain_loopguard.replay.streams import (
     HEAD,
     UNPACK_ERRORS,
     foreign,
+    need_fsspec,
     open_bytes,
     reason_of,
     unpacked,
@@ -189,9 +190,10 @@ def _addresses(path: str) -> Iterator[Source | Problem]:
         yield Source(path, _without_password(path))
         return
     try:
-        import fsspec  # noqa: PLC0415 - needed for addresses alone
-
-        fs, _, found = fsspec.get_fs_token_paths(path, mode="rb")
+        fs, _, found = need_fsspec().get_fs_token_paths(path, mode="rb")
+    except OSError as error:
+        yield Problem(_without_password(path), str(error))
+        return
     except Exception as error:  # noqa: BLE001 - a store's client reports in its own classes
         yield Problem(_without_password(path), f"{type(error).__name__}: {error}")
         return

@@ -48,6 +48,21 @@ UNPACK_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """What a broken compressed stream raises."""
 
 
+def need_fsspec() -> Any:
+    """Import fsspec, which is needed for addresses alone.
+
+    Raises:
+        OSError: If it isn't installed; the message names the extra.
+    """
+    try:
+        import fsspec  # noqa: PLC0415 - as the docstring says
+    except ImportError as error:
+        raise OSError(
+            "an address needs fsspec: pip install 'langchain-loopguard[fleet]'"
+        ) from error
+    return fsspec
+
+
 def open_bytes(name: str) -> io.BufferedReader:
     """Open a file, the standard input (`-`), or an address that fsspec knows.
 
@@ -59,13 +74,7 @@ def open_bytes(name: str) -> io.BufferedReader:
     if "://" not in name:
         return open(name, "rb")  # noqa: PTH123 - closed by whoever asked
     try:
-        import fsspec  # noqa: PLC0415 - needed for addresses alone
-    except ImportError as error:
-        raise OSError(
-            "an address needs fsspec: pip install 'langchain-loopguard[fleet]'"
-        ) from error
-    try:
-        file: IO[bytes] = fsspec.open(name, "rb").open()
+        file: IO[bytes] = need_fsspec().open(name, "rb").open()
     except OSError:
         raise
     except Exception as error:

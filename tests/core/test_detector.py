@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from langchain_loopguard.core.detector import BatchRecord, LoopDetector, RepeatOutcome
 from langchain_loopguard.core.errors import LoopDetectedError
+from langchain_loopguard.core.observation import DEFAULT_OBSERVATION_TOOLS
 from langchain_loopguard.core.results import hash_results
-from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS
 from tests.core.odd import HOSTILE
 
 NOTHING = object()  # answers that are not recorded at all

@@ -2,7 +2,7 @@
 
 import pytest
 
-from langchain_loopguard.core.traits import (
+from langchain_loopguard.core.observation import (
     DEFAULT_OBSERVATION_TOOLS,
     ToolKinds,
     is_costly_batch,

@@ -449,7 +449,7 @@ CONSTANTS = {
     "rules.same_error._MAX_STREAKS": (how_many_errors_are_counted, [106, 113, None]),
     "rules.unbroken_call._MAX_BATCHES": (how_many_batches_are_counted, [64, 73, None]),
     "rules.nothing_new._MAX_TOOLS": (which_tools_a_finding_names, [48] * 8),
-    "rules.nothing_new._LONGEST_NAME": (which_tools_a_finding_names, [48] * 8),
+    "tools._LONGEST_NAME": (which_tools_a_finding_names, [48] * 8),
     "step_lines._BATCHES": (when_a_count_is_believed, 5),
     "step_lines._CALLS": (over_how_many_calls_a_count_is_believed, [False] * 2 + [True] * 3),
     "step_lines._TOOLS": (over_how_many_tools_a_count_is_believed, [False] + [True] * 3),

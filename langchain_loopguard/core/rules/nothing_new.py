@@ -25,7 +25,7 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.progress import News
 from langchain_loopguard.core.rules.base import Rule, RuleConfig
-from langchain_loopguard.core.tools import waits
+from langchain_loopguard.core.tools import kept_name, waits
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome
@@ -35,9 +35,6 @@ _SOMETHING, _UNDECIDED = News.SOMETHING, News.UNDECIDED
 
 _MAX_TOOLS = 8
 """Tool names kept for the finding."""
-
-_LONGEST_NAME = 48
-"""Characters kept of a name. Model providers allow 64 of ASCII, but a model may make up any."""
 
 
 class NothingNew(RuleConfig):
@@ -158,7 +155,7 @@ class _NothingNewRule:
             self._count += self._clocks
             self._clocks = 0
         if len(self._tools) < _MAX_TOOLS:
-            names = [_kept(name) for name in batch.names]
+            names = [kept_name(name) for name in batch.names]
             self._tools = list(dict.fromkeys([*self._tools, *names]))[:_MAX_TOOLS]
 
     def human_message(self) -> None:
@@ -212,7 +209,7 @@ class _NothingNewRule:
         return Finding(
             "nothing_new",
             Action.ASK,
-            tools=[_kept(name) for name in batch.names[:_MAX_TOOLS]],
+            tools=[kept_name(name) for name in batch.names[:_MAX_TOOLS]],
             count=self._thoughts,
             threshold=limit,
             since=max(1, last - self._thoughts + 1),
@@ -230,7 +227,3 @@ class _NothingNewRule:
 
 def _thinks(batch: Batch) -> bool:
     return all(traits.thinking for traits in batch.traits)
-
-
-def _kept(name: str) -> str:
-    return name[:_LONGEST_NAME].encode("ascii", "replace").decode()

@@ -14,8 +14,8 @@ from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.detector import BatchRecord, LoopDetector
 from langchain_loopguard.core.errors import LoopDetectedError
+from langchain_loopguard.core.observation import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 from langchain_loopguard.core.rules.base import Rule, RuleConfig, ToolNames
-from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, ToolKinds
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome

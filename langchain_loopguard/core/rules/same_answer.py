@@ -211,7 +211,7 @@ class _SameAnswerRule:
             count.equal, count.clock = stored.count(equal), stored.count(clock)
             count.answer = stored.digest_or_none(answer)
             count.masked = stored.digest_or_none(masked)
-        self._waiting = stored.flag(state.get("waiting", False))  # Not in the first states.
+        self._waiting = stored.flag(state.get("waiting", False))  # Older states have none.
         self._last, self._counts = last, counts
 
     def _judge(self, batch: Batch, place: int, count: _Count) -> Finding | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_loopguard.history import is_approved
-from langchain_loopguard.interrupts import InvalidResumeError, parse_resume
+from langchain_loopguard.interrupts import QUESTION, InvalidResumeError, parse_resume
 from langchain_loopguard.messages import tool_calls_of
 from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers.checkpoints import unpack
@@ -192,6 +192,6 @@ def _is_ours(interrupts: Any) -> bool:
     """Tell whether the guard asked."""
     for one in interrupts if isinstance(interrupts, list | tuple) else [interrupts]:
         value = one.get("value") if isinstance(one, dict) else None
-        if isinstance(value, dict) and value.get("type") == "loop_detected":
+        if isinstance(value, dict) and value.get("type") == QUESTION:
             return True
     return False

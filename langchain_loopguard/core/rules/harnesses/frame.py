@@ -22,6 +22,7 @@ from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import Rule
 from langchain_loopguard.core.rules.harnesses.keys import fingerprint, raw_key
 from langchain_loopguard.core.rules.harnesses.wordings import Kind, to_model, to_person
+from langchain_loopguard.core.tools import kept_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,19 +32,11 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.calls import ToolCall
     from langchain_loopguard.core.rules.foreign import ForeignRule
 
-LONGEST_NAME = 48
-"""Characters of a tool's name that a state keeps. Models make up names of any length."""
-
 _KEPT_TOOLS = 8
 """Tools that a held finding names."""
 
 ANY_TOOL = 0
 """A held finding that meets the next batch, whatever is in it."""
-
-
-def kept_name(name: str) -> str:
-    """Give what a state keeps of a tool's name: its beginning, in ASCII."""
-    return name[:LONGEST_NAME].encode("ascii", "replace").decode("ascii")
 
 
 class Call(NamedTuple):

@@ -1,6 +1,6 @@
 """gglib's `LoopDetector`: the same batch back to back.
 
-The seed's detector with gglib's own default since September 2026: a loop is a note to the model.
+The seed's detector with gglib's own default: a loop is a note to the model.
 Refusing the batch, which was the default before, is `on_loop="refuse"`.
 """
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core.decision import Action, Finding
+from langchain_loopguard.core.observation import DEFAULT_OBSERVATION_TOOLS
 from langchain_loopguard.core.rules.base import Rule, ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.wordings import Kind, to_model, to_person
 from langchain_loopguard.core.rules.repeated_batch import RepeatedBatch
-from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.batch import Batch, Outcome

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.observation import DEFAULT_OBSERVATION_TOOLS, is_observation_name
 from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.core.rules.foreign import ForeignRule
 from langchain_loopguard.core.rules.harnesses.frame import (
@@ -34,7 +35,6 @@ from langchain_loopguard.core.rules.harnesses.ladder import rung
 from langchain_loopguard.core.rules.harnesses.memory import Memory
 from langchain_loopguard.core.rules.harnesses.window import Window
 from langchain_loopguard.core.rules.harnesses.wordings import Kind
-from langchain_loopguard.core.traits import DEFAULT_OBSERVATION_TOOLS, is_observation_name
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer

@@ -29,12 +29,12 @@ from langchain_loopguard.core.rules.harnesses.frame import (
     Call,
     HarnessRule,
     Hit,
-    kept_name,
     stronger,
 )
 from langchain_loopguard.core.rules.harnesses.keys import fingerprint, set_key
 from langchain_loopguard.core.rules.harnesses.ladder import rung
 from langchain_loopguard.core.rules.harnesses.wordings import Kind
+from langchain_loopguard.core.tools import kept_name
 
 if TYPE_CHECKING:
     from langchain_loopguard.core.answers import Answer

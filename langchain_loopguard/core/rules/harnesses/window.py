@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.rules.harnesses.cycles import laps_at_end, shortest_cycle
-from langchain_loopguard.core.rules.harnesses.frame import Hit, kept_name
+from langchain_loopguard.core.rules.harnesses.frame import Hit
 from langchain_loopguard.core.rules.harnesses.keys import set_key
 from langchain_loopguard.core.rules.harnesses.wordings import Kind
+from langchain_loopguard.core.tools import kept_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What kind of tool is this, judged by its name?
+"""Does this tool only look, judged by its name, and does looking cost something?
 
 Names are a guess, for tools that do not say themselves what they are. An unknown name counts as
 a tool that changes something, which is the careful side.
