@@ -83,7 +83,13 @@ def test_the_node_example_takes_every_answer(answer: str) -> None:
     run_example.cache_clear()
     names = run_example("add_loop_guard")
     config = {"configurable": {"thread_id": "1"}}
-    names["graph"].invoke(Command(resume=answer), config)
+    result = names["graph"].invoke(Command(resume=answer), config)
+    # The model heeds nothing, so it is asked about again unless it was stopped.
+    assert ("__interrupt__" in result) is (answer != "stop")
+    if answer == "stop":
+        assert_valid_history(result["messages"])
+    elif answer != "continue":
+        assert answer in [message.content for message in result["messages"]]
 
 
 # --- What it says -----------------------------------------------------------------------------

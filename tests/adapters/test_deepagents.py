@@ -283,3 +283,18 @@ class TestTheHelper:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
         )
         assert done.stdout.strip() == "1"
+
+    def test_without_deepagents_the_general_purpose_one_is_an_error_that_says_what_to_do(self):
+        code = (
+            "import sys\n"
+            "sys.modules['deepagents'] = None\n"
+            "from langchain_loopguard import guard_subagents\n"
+            "guard_subagents([])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode != 0
+        assert done.stderr.strip().endswith(
+            "general_purpose: needs deepagents, which isn't installed: pip install deepagents"
+        )

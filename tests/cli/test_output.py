@@ -9,6 +9,7 @@ import stat
 import pytest
 from typer.testing import CliRunner
 
+from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.cli.app import app
 from tests.replay.made_runs import working
 
@@ -42,6 +43,25 @@ def test_an_input_is_not_written_over_even_by_force(name, runs):
     code, output = write(name, runs, runs, "--force")
     assert (code, "one of the files that are read" in output) == (2, True)
     assert runs.read_bytes() == before
+
+
+@WRITERS
+def test_a_policy_is_not_written_over_even_by_force(name, runs, tmp_path):
+    policy = tmp_path / "policy.json"
+    policy.write_text(LoopGuardPolicy().model_dump_json())
+    before = policy.read_bytes()
+    code, output = write(name, runs, policy, "--force", "--policy", policy)
+    assert (code, "one of the files that are read" in output) == (2, True)
+    assert policy.read_bytes() == before
+
+
+@WRITERS
+def test_a_file_that_is_called_like_a_policy_is_no_input(name, runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "default").write_text("old")
+    code, output = write(name, runs, "default", "--force", "--policy", "default")
+    assert "one of the files that are read" not in output
+    assert (code, (tmp_path / "default").read_text() == "old") == (0, False)
 
 
 @pytest.mark.parametrize("given", ["directory", "pattern", "link", "hard link"])

@@ -271,6 +271,13 @@ def test_a_run_without_an_id_is_named_after_its_place(tmp_path):
     assert read_bytes(tmp_path, json.dumps(told).encode(), name="my run.json") == ["my run"]
 
 
+@pytest.mark.parametrize("address", ["memory://runs/a.jsonl", "memory://runs/*.jsonl"])
+def test_an_address_without_fsspec_is_a_problem_that_names_the_extra(address, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    told = only_problem(read(address))
+    assert "an address needs fsspec: pip install 'langchain-loopguard[fleet]'" in str(told)
+
+
 def test_an_address_is_read_through_fsspec(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://runs/a.jsonl", "wb") as file:

@@ -1,11 +1,11 @@
 """What does the default guard make of further public reports of loops and of false alarms?
 
 `tests/data/reports.jsonl.xz` re-tells 73 reports of agents in loops and 49 of guards that stopped
-good work, with the tools and the answers of the products they are about, and 63 pieces of good
-work that look like loops. They were written by somebody who knew neither the rules nor the other
-tests. At the first look 59 of the 73 loops were asked about in time, 7 never, and 1 of the 112
-good ones was stopped; since then they are like all other tests. A conversation listed in `LIMITS`
-is one that the guard is known to judge wrongly.
+good work, with the tools and the answers of the products they are about, and 63 pieces of good work
+that look like loops. They were written without a look at the rules and the other tests. At the
+first look 59 of the 73 loops were asked about in time, 7 never, and 1 of the 112 good ones was
+stopped; since then they are like all other tests. A conversation listed in `LIMITS` is one that the
+guard is known to judge wrongly.
 """
 
 from __future__ import annotations
