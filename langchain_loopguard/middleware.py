@@ -27,8 +27,10 @@ from langchain_core.messages import RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
-from langchain_loopguard.endings import check_ended, is_wrapping_up
-from langchain_loopguard.gate import Gate, Turn
+from langchain_loopguard.graph.endings import check_ended, is_wrapping_up
+from langchain_loopguard.graph.gate import Gate
+from langchain_loopguard.graph.tracing import TRACE_POLICY
+from langchain_loopguard.graph.turn import Turn
 from langchain_loopguard.history import (
     answer_open_calls,
     is_same,
@@ -38,7 +40,6 @@ from langchain_loopguard.history import (
 )
 from langchain_loopguard.messages import makes_calls
 from langchain_loopguard.options import OnDetected, check_choice, check_flag, check_name, policy_of
-from langchain_loopguard.tracing import TRACE_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from langchain_loopguard.core.policy import LoopGuardPolicy
-    from langchain_loopguard.gate import Step
+    from langchain_loopguard.graph.gate import Step
     from langchain_loopguard.telemetry import Count
 
 __all__ = ["LoopGuardMiddleware", "OnDetected"]

@@ -30,8 +30,18 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Send
 from pydantic import BaseModel
 
-from langchain_loopguard.endings import check_ended, last_answer
-from langchain_loopguard.gate import Gate, Turn
+from langchain_loopguard.graph.endings import check_ended, last_answer
+from langchain_loopguard.graph.gate import Gate
+from langchain_loopguard.graph.reducers import replaces_by_id, running_channel
+from langchain_loopguard.graph.tracing import node_options
+from langchain_loopguard.graph.turn import Turn
+from langchain_loopguard.graph.wiring import (
+    check_builder,
+    read_key,
+    repair_at_start,
+    tools_of,
+    with_state_key,
+)
 from langchain_loopguard.history import answer_open_calls, last_batch, only_calls, rewritten
 from langchain_loopguard.messages import makes_calls, tool_calls_of
 from langchain_loopguard.options import (
@@ -42,15 +52,6 @@ from langchain_loopguard.options import (
     check_tools,
     policy_of,
 )
-from langchain_loopguard.reducers import replaces_by_id, running_channel
-from langchain_loopguard.tracing import node_options
-from langchain_loopguard.wiring import (
-    check_builder,
-    read_key,
-    repair_at_start,
-    tools_of,
-    with_state_key,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from langchain_loopguard.core.policy import LoopGuardPolicy
-    from langchain_loopguard.gate import Step
+    from langchain_loopguard.graph.gate import Step
     from langchain_loopguard.telemetry import Count
 
 __all__ = ["LoopGuardNode", "LoopGuardState", "OnDetected", "add_loop_guard"]

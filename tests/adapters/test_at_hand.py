@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.at_hand import AtHand
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.graph.at_hand import AtHand
 from langchain_loopguard.messages import MessageReader
 from langchain_loopguard.node import LoopGuardNode
 from langchain_loopguard.spare import filled, spared

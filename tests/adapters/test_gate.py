@@ -14,9 +14,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardNode, LoopGuardPolicy
-from langchain_loopguard.endings import is_wrapping_up, marked, wraps_up
+from langchain_loopguard.graph.endings import is_wrapping_up, marked, wraps_up
+from langchain_loopguard.graph.tracing import TRACE_POLICY
 from langchain_loopguard.messages import NOTICE_MARK, with_notice, without_notice
-from langchain_loopguard.tracing import TRACE_POLICY
 from tests.adapters.agents import ToolAwareModel, guarded_agent, obedient
 from tests.adapters.guarded import (
     SEED,

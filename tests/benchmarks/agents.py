@@ -37,8 +37,8 @@ from langgraph.types import Command
 from rich.table import Table
 
 from langchain_loopguard import LoopGuardCallbackHandler, add_loop_guard
+from langchain_loopguard.graph.tracing import TRACE_POLICY, node_options
 from langchain_loopguard.middleware import LoopGuardMiddleware
-from langchain_loopguard.tracing import TRACE_POLICY, node_options
 from tests.hosts import ScriptedChatModel, agent_graph, ai_calls, lcel_chain, tool_node_graph
 
 STEPS = (1, 10, 100)

@@ -11,8 +11,8 @@ from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.rules.harnesses.memory import Memory
 from langchain_loopguard.core.tools import declared_traits
-from langchain_loopguard.declared import saved_declarations
-from langchain_loopguard.endings import check_ended
+from langchain_loopguard.graph.declared import saved_declarations
+from langchain_loopguard.graph.endings import check_ended
 from langchain_loopguard.history import last_batch, without_foreign_answers
 from langchain_loopguard.interrupts import InvalidResumeError, interrupt_payload, parse_resume
 from langchain_loopguard.messages import SOURCE, MessageReader, tool_calls_of

@@ -19,29 +19,28 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from langchain_loopguard.at_hand import AtHand
 from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.cost import loop_cost
-from langchain_loopguard.declared import (
+from langchain_loopguard.errors import NO_CHECKPOINTER, RAISED, loop_detected_error
+from langchain_loopguard.graph.at_hand import AtHand
+from langchain_loopguard.graph.declared import (
     declarations,
     kept_beside,
     saved_declarations,
     with_declarations,
 )
-from langchain_loopguard.endings import ends_in_error, last_word, marked, wraps_up
-from langchain_loopguard.errors import NO_CHECKPOINTER, RAISED, loop_detected_error
+from langchain_loopguard.graph.endings import ends_in_error, marked, wraps_up
+from langchain_loopguard.graph.turn import known_counts, tools_ran, unread, verdict
 from langchain_loopguard.history import (
     approved_message,
     edited_message,
     invalid_call_messages,
     is_approved,
-    own_calls,
     response_message,
     without_approval,
     without_calls,
-    without_foreign_answers,
 )
 from langchain_loopguard.interrupts import interrupt_payload, parse_resume, resume_schema
 from langchain_loopguard.messages import (
@@ -49,7 +48,6 @@ from langchain_loopguard.messages import (
     STOPPED,
     MessageReader,
     final_message,
-    is_refusal,
     makes_calls,
     plain_call,
     refusal_messages,
@@ -61,15 +59,15 @@ from langchain_loopguard.telemetry import Telemetry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from langchain_core.messages import AnyMessage, BaseMessage
+    from langchain_core.messages import AnyMessage
 
     from langchain_loopguard.core.policy import LoopGuardPolicy
-    from langchain_loopguard.history import Batch
+    from langchain_loopguard.graph.turn import Turn
     from langchain_loopguard.interrupts import Resume
     from langchain_loopguard.options import OnDetected
     from langchain_loopguard.telemetry import Adapter
 
-__all__ = ["Gate", "Step", "Turn"]
+__all__ = ["Gate", "Step"]
 
 logger = logging.getLogger("langchain_loopguard")
 
@@ -80,51 +78,6 @@ _WRAP_UP = (
     "No more tools can be used now. Answer the user with what you have found so far, and say "
     "what is missing."
 )
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """Where a run stands when the gate is asked.
-
-    Attributes:
-        messages: The state's messages, up to the batch and its answers: `Batch.ends`.
-        batch: The calls of the last AI message.
-        known: The saved counts, `None` before the first ones and where none are saved. An empty
-            mapping, with which a channel of the user's own may begin, is `None` too.
-    """
-
-    messages: Sequence[BaseMessage]
-    batch: Batch
-    known: Any
-
-    def __post_init__(self) -> None:
-        self.known = _known(self.known)
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        """The calls to decide about."""
-        return [*self.batch.waiting, *self.batch.unreadable]
-
-    @property
-    def late(self) -> bool:
-        """Whether the host has answered every call before any tool could run.
-
-        Structured output that doesn't fit its schema is answered so, and so are calls beyond
-        the limit of LangChain's `ToolCallLimitMiddleware`.
-        """
-        return self.batch.answered and not self.calls
-
-    @property
-    def own(self) -> AIMessage:
-        """The AI message without the calls that a person has answered, who rejected them."""
-        if not self.batch.answered:
-            return self.batch.message
-        return own_calls(self.batch.message, self.messages[self.batch.index + 1 :])
-
-    @property
-    def said_before(self) -> str | None:
-        """The last word to use if this batch comes where the model was to use no tools."""
-        return last_word(self.messages, self.batch.index)
 
 
 @dataclass(slots=True, eq=False)
@@ -226,7 +179,7 @@ class Gate:
             return self._wrapped_up(turn, said)
         try:
             reader = self._reader(turn)
-            if _tools_ran(turn, reader):
+            if tools_ran(turn, reader):
                 return self._take_in(turn, reader)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
             self.fault(error)
@@ -266,7 +219,7 @@ class Gate:
         if not found:
             return None
         try:
-            counts = self._fresh().to_state() if _known(known) is None else known
+            counts = self._fresh().to_state() if known_counts(known) is None else known
             return with_declarations(counts, found) if isinstance(counts, Mapping) else None
         except Exception as error:  # noqa: BLE001 - as in `step`
             self.fault(error)
@@ -286,7 +239,7 @@ class Gate:
 
     def _decide(self, turn: Turn, reader: MessageReader, *, soon: bool) -> Step | None:
         try:
-            found = _Found(turn, reader, _verdict(turn, reader), soon)
+            found = _Found(turn, reader, verdict(turn, reader), soon)
             asked = turn.calls or tool_calls_of(turn.own)
             asks = found.decision.action is Action.ASK and self._on_detected == "interrupt"
             question = (
@@ -471,13 +424,13 @@ class Gate:
     def _take_in(self, turn: Turn, reader: MessageReader) -> Step:
         batch = turn.batch
         if turn.known is None:
-            _verdict(turn, reader)
-        unread = invalid_call_messages(batch.unreadable)
+            verdict(turn, reader)
+        unparsed = invalid_call_messages(batch.unreadable)
         skipped = refusal_messages(batch.waiting, SKIPPED)
         told = None
         if makes_calls(turn.own) or reader.place(turn.messages) != batch.index:
-            answered = [*turn.messages, *unread] if unread and not skipped else turn.messages
-            revealed = reader.read(_unread(reader, answered))
+            answered = [*turn.messages, *unparsed] if unparsed and not skipped else turn.messages
+            revealed = reader.read(unread(reader, answered))
             if revealed is not None and revealed.findings:
                 self.telemetry.count("warned")
                 self._tell(revealed)
@@ -488,7 +441,7 @@ class Gate:
         counts = self._counts(turn, reader, lambda: None) if turn.known is not None else None
         # It carries the notice in its own place, or nowhere.
         noted = [told] if told is not None and self._can_replace(told) else []
-        return Step("agent", counts, (*noted, *unread, *skipped))
+        return Step("agent", counts, (*noted, *unparsed, *skipped))
 
     # --- Messages that change -------------------------------------------------------------
 
@@ -576,64 +529,6 @@ def _refusal(found: _Found) -> str:
     return found.decision.to_model if found.turn.late else found.decision.refusal
 
 
-# --- Reading ----------------------------------------------------------------------------------
-
-
-def _tools_ran(turn: Turn, reader: MessageReader) -> bool:
-    """Tell whether the batch has run, so that only its answers are to be taken in."""
-    batch = turn.batch
-    if not batch.answered:
-        # Tools may have spoken in another way than by answers.
-        return bool(batch.others) and reader.place(turn.messages) == batch.index
-    if not batch.waiting:
-        return True
-    # Some calls are answered and some are not: either a person answered those before the batch
-    # ran, or the tools left the others out.
-    if turn.known is None:
-        return batch.tools_ran
-    return reader.place(turn.messages) == batch.index
-
-
-def _verdict(turn: Turn, reader: MessageReader) -> Decision:
-    messages = _unread_until(turn, reader)
-    if turn.known is None:
-        # What a person let run is known from the marks in the messages.
-        for at, message in enumerate(messages[:-1]):
-            if is_approved(message) and message.id and not _is_refused(messages, at):
-                reader.read(messages[: at + 1])
-                decision = reader.check(message)
-                if decision.action >= Action.ASK:
-                    reader.approve(decision)
-    reader.read(messages)
-    return reader.check(turn.own)
-
-
-def _is_refused(messages: Sequence[BaseMessage], at: int) -> bool:
-    """Tell whether every answer to a message's calls was the guard's."""
-    answers = []
-    for message in messages[at + 1 :]:
-        if not isinstance(message, ToolMessage):
-            break
-        answers.append(message)
-    return bool(answers) and all(map(is_refusal, answers))
-
-
-def _unread_until(turn: Turn, reader: MessageReader) -> list[BaseMessage]:
-    """As `_unread` for the messages up to the batch's own, if possible without those long read."""
-    start, end = reader.place(turn.messages), turn.batch.index
-    if start is not None:
-        messages = [*turn.messages[start:end], turn.own]
-        at = reader.place(messages)
-        if at is not None:
-            return without_foreign_answers(messages[at:])
-    return _unread(reader, [*turn.messages[:end], turn.own])
-
-
-def _unread(reader: MessageReader, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Give the messages from the one that was counted last on, which are all that matter."""
-    return without_foreign_answers(messages[reader.place(messages) or 0 :])
-
-
 def _answer_to(question: dict[str, Any], calls: Sequence[Mapping[str, Any]]) -> Any:
     if _TYPED_RESUME:
         return interrupt(question, response_schema=resume_schema(calls))
@@ -649,11 +544,6 @@ def _checkpointed() -> bool:
     # LangGraph sets the key for every task, to None without a checkpointer. Should it be gone
     # one day, a thread id is what a checkpointer asks for.
     return settings.get(_CHECKPOINTER, settings.get("thread_id")) is not None
-
-
-def _known(counts: Any) -> Any:
-    # A reducer of the user's own, or a state's default, begins with an empty mapping.
-    return None if type(counts) is dict and not counts else counts
 
 
 def _is_newer(known: Any, own: Mapping[str, Any]) -> bool:

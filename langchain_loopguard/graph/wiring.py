@@ -16,9 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from typing_extensions import TypedDict
 
+from langchain_loopguard.graph.reducers import replaces_by_id
+from langchain_loopguard.graph.tracing import node_options
 from langchain_loopguard.history import answer_open_calls, is_same
-from langchain_loopguard.reducers import replaces_by_id
-from langchain_loopguard.tracing import node_options
 
 __all__ = ["check_builder", "read_key", "repair_at_start", "tools_of", "with_state_key"]
 
