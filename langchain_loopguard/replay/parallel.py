@@ -16,6 +16,7 @@ import time
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from langchain_loopguard.replay.problems import Problem
@@ -143,7 +144,8 @@ def _in_processes(
                 elif isinstance(piece, Problem):
                     under_way.append((piece, 0))
                 else:
-                    under_way.append((pool.submit(all_of, piece, work), piece.size))
+                    with _interrupts_held():
+                        under_way.append((pool.submit(all_of, piece, work), piece.size))
             if not under_way:
                 break
             first, size = under_way.popleft()
@@ -159,6 +161,22 @@ def _in_processes(
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while processes are started, which inherit that.
+
+    One that was interrupted before it came to `_leave_interrupts_alone` would be taken for lost.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_alone() -> None:
