@@ -14,7 +14,7 @@ from langchain_loopguard.errors import InvalidResumeError
 from langchain_loopguard.messages import NOTICE_MARK
 from tests.adapters.agents import guarded_agent
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
-from tests.adapters.test_node import RESUMES, check_answer_beside_remark, with_remark
+from tests.adapters.resumes import RESUMES, check_answer_beside_remark, with_remark
 from tests.hosts import (
     MODES,
     Counter,
