@@ -11,15 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.presets import PRESETS
-from langchain_loopguard.core.rules import (
-    NothingNew,
-    RepeatedBatch,
-    RuleConfig,
-    SameAnswer,
-    SameError,
-    SameNumbers,
-    UnbrokenCall,
-)
+from langchain_loopguard.core.rules import OWN_RULES, RuleConfig
 from langchain_loopguard.core.rules.foreign import foreign_rule, whose_rule
 from langchain_loopguard.core.stagnation import Stagnation
 
@@ -29,10 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fields_of", "in_words"]
 
-_OWN: dict[str, type[RuleConfig]] = {
-    rule.model_fields["rule"].default: rule
-    for rule in (SameAnswer, NothingNew, UnbrokenCall, SameError, SameNumbers, RepeatedBatch)
-}
+_OWN: dict[str, type[RuleConfig]] = {rule.model_fields["rule"].default: rule for rule in OWN_RULES}
 
 _FOREIGN = tuple(dict.fromkeys(name for preset in PRESETS.values() for name in preset.names))
 

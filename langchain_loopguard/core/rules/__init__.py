@@ -7,7 +7,7 @@ may hold. Other systems' rules are in `harnesses`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Discriminator, Field, Tag
 
@@ -20,17 +20,19 @@ from langchain_loopguard.core.rules.same_error import SameError
 from langchain_loopguard.core.rules.same_numbers import SameNumbers
 from langchain_loopguard.core.rules.unbroken_call import UnbrokenCall
 
-_OwnRule = Annotated[
-    SameAnswer | NothingNew | UnbrokenCall | SameError | SameNumbers | RepeatedBatch,
-    Field(discriminator="rule"),
-]
+_Own = SameAnswer | NothingNew | UnbrokenCall | SameError | SameNumbers | RepeatedBatch
+
+OWN_RULES: tuple[type[RuleConfig], ...] = get_args(_Own)
+"""The rules that are no other system's; a new one is a file here and a name in `_Own`."""
 
 AnyRule = Annotated[
-    Annotated[_OwnRule, Tag("own")] | Annotated[AnyForeignRule, Tag("foreign")],
+    Annotated[_Own, Field(discriminator="rule"), Tag("own")]
+    | Annotated[AnyForeignRule, Tag("foreign")],
     Discriminator(whose_rule),
 ]
 
 __all__ = [
+    "OWN_RULES",
     "AnyRule",
     "ForeignRule",
     "NothingNew",

@@ -10,13 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.core.rules import (
-    NothingNew,
-    SameAnswer,
-    SameError,
-    SameNumbers,
-    UnbrokenCall,
-)
+from langchain_loopguard.core.rules import OWN_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +23,7 @@ FACTORS = (3.0, 2.0, 1.5, 1.25, 1.0, 0.8, 0.6)
 third equal call, which stopped solved runs where it was measured: further down there is nothing
 to look for."""
 
-_TUNED = (SameAnswer, NothingNew, UnbrokenCall, SameError, SameNumbers)
+_TUNED = tuple(rule for rule in OWN_RULES if "ask" in rule.model_fields)
 _SMALLEST = 2
 """No rule asks at the first occurrence."""
 
