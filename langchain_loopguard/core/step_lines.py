@@ -201,9 +201,10 @@ class StepLines:
         if answer is None:
             return None
         pieces = _pieces(answer.text)
+        middle = _middle(pieces)
         kept = []
-        for piece in pieces:
-            parts = _parts(piece)
+        for number, piece in enumerate(pieces):
+            parts = [] if number == middle else _parts(piece)
             digest = xxh32_intdigest(b"".join(parts)) if parts else None
             counts = False
             for place, line in enumerate(self._lines):
@@ -277,7 +278,12 @@ def _says(arguments: bytes, number: int) -> bool:
 def _numbered(answer: Answer) -> list[bytes]:
     """Give the lines of an answer that may hold a count."""
     pieces = _pieces(answer.text)
-    return [piece for piece in pieces if _may_count(piece) and _NUMBER.search(piece)]
+    middle = _middle(pieces)
+    return [
+        piece
+        for number, piece in enumerate(pieces)
+        if number != middle and _may_count(piece) and _NUMBER.search(piece)
+    ]
 
 
 def _candidates(pieces: Sequence[bytes], arguments: bytes) -> Iterator[_Line]:
@@ -294,6 +300,11 @@ def _pieces(text: bytes) -> list[bytes]:
     """Cut off the lines at both ends; what is between them is one piece."""
     *head, rest = text.strip().split(b"\n", _EDGE)
     return [*head, *rest.rsplit(b"\n", _EDGE)]
+
+
+def _middle(pieces: Sequence[bytes]) -> int:
+    """Give the place of what is between the ends, -1 if nothing is."""
+    return _EDGE if len(pieces) > 2 * _EDGE else -1
 
 
 def _may_count(piece: bytes) -> bool:

@@ -174,7 +174,7 @@ NUMBERED = st.sampled_from(
 )
 
 
-@given(st.lists(NUMBERED, min_size=1, max_size=3), st.lists(NUMBERED, max_size=2), st.data())
+@given(st.lists(NUMBERED, min_size=1, max_size=6), st.lists(NUMBERED, max_size=2), st.data())
 def test_whether_it_is_stored_in_between_makes_no_difference(said, path, data):
     story = []
     for n in range(data.draw(st.integers(1, 3)), 9):
@@ -229,6 +229,15 @@ def test_a_stored_line_with_other_numbers_than_the_one_that_comes_is_none():
     assert moves == [1]
     lines.load_state([*state[:4], [[[1, 0], ahead]]])
     assert look(lines, call("search", q="x", say="step 6")) == ["step 6"]
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_the_state_of_any_number_of_lines_is_read_again(count):
+    lines, other = StepLines(), StepLines()
+    look(lines, call("search", say="\n".join(f"{n} of {n}" for n in range(count))))
+    state = lines.to_state()
+    other.load_state(state)
+    assert other.to_state() == state
 
 
 @pytest.mark.parametrize(
