@@ -273,28 +273,25 @@ class TestTheHelper:
         assert [r.args[0] for r in caplog.records] == ["made", "remote"]
 
     def test_without_deepagents_needs_no_deepagents_for_the_listed_ones(self):
-        code = (
-            "import sys\n"
-            "sys.modules['deepagents'] = None\n"
-            "from langchain_loopguard import guard_subagents\n"
-            "print(len(guard_subagents([{'name': 'a'}], general_purpose=False)))"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-        )
-        assert done.stdout.strip() == "1"
+        done = without_deepagents("[{'name': 'a'}], general_purpose=False")
+        assert (done.returncode, done.stdout.strip()) == (0, "1")
 
     def test_without_deepagents_the_general_purpose_one_is_an_error_that_says_what_to_do(self):
-        code = (
-            "import sys\n"
-            "sys.modules['deepagents'] = None\n"
-            "from langchain_loopguard import guard_subagents\n"
-            "guard_subagents([])"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
-        )
+        done = without_deepagents("[]")
         assert done.returncode != 0
         assert done.stderr.strip().endswith(
             "general_purpose: needs deepagents, which isn't installed: pip install deepagents"
         )
+
+
+def without_deepagents(arguments):
+    """Call `guard_subagents` in a process that can't import deepagents."""
+    code = (
+        "import sys\n"
+        "sys.modules['deepagents'] = None\n"
+        "from langchain_loopguard import guard_subagents\n"
+        f"print(len(guard_subagents({arguments})))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
