@@ -76,9 +76,9 @@ def named_policy(name: str) -> LoopGuardPolicy:
     return read_policy(name)
 
 
-def file_of(name: str) -> str | None:
-    """Give the file that `named_policy` reads, `None` where it reads none."""
-    return None if _plain(name) in {_DEFAULT, *LoopGuardPolicy.preset_names()} else name
+def files_of(name: str) -> list[str]:
+    """List the file that `named_policy` reads; it reads none for a policy's name."""
+    return [] if _plain(name) in {_DEFAULT, *LoopGuardPolicy.preset_names()} else [name]
 
 
 def _plain(name: str) -> str:

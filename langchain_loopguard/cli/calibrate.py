@@ -26,7 +26,7 @@ from langchain_loopguard.cli.reading import (
     wide_console,
 )
 from langchain_loopguard.cli.tables import print_table
-from langchain_loopguard.policy_file import file_of, policy_text
+from langchain_loopguard.policy_file import files_of, policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
     CalibrationError,
@@ -87,7 +87,7 @@ def calibrate(
     _share(max_false_ask, "--max-false-ask")
     _share(confidence, "--confidence")
     _need_scipy()
-    read = [*paths, *(str(file) for file in (label, file_of(policy)) if file)]
+    read = [*paths, *([str(label)] if label else ()), *files_of(policy)]
     target = target_of(output, read, force=force)
     labels = _labels(label)
     grid = _grid(policy)

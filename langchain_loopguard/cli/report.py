@@ -20,7 +20,7 @@ from langchain_loopguard.cli.reading import (
     results_of,
     wide_console,
 )
-from langchain_loopguard.policy_file import file_of
+from langchain_loopguard.policy_file import files_of
 from langchain_loopguard.replay.problems import Problem
 from langchain_loopguard.replay.report import MOST_RUNS, Page
 from langchain_loopguard.replay.summary import Totals
@@ -61,8 +61,7 @@ def report(
     of the input could not be read; the rest is in the page.
     """
     chosen = policy_of(policy)
-    read = [*paths, *(file for file in (file_of(policy),) if file)]
-    target = target_of(output, read, force=force)
+    target = target_of(output, [*paths, *files_of(policy)], force=force)
     work = DrawWork(chosen, unattended=unattended, content=show_content)
     page = Page(policy=printable(Path(policy).name), content=show_content, most=most)
     totals = Totals(keep=0)
