@@ -32,17 +32,20 @@ class Answer:
     """What one call got back.
 
     Attributes:
-        content: The content as it came: text, content blocks or any JSON value.
         error: Whether the call failed, by its status.
         text: The content's text as UTF-8: text blocks joined by line ends, other values as JSON.
         digest: A hash of the whole content, for equality: nothing truncated, nothing normalised.
     """
 
-    __slots__ = ("_masked", "content", "digest", "error", "text")
+    __slots__ = ("_masked", "digest", "error", "text")
 
     def __init__(self, content: Any, error: bool) -> None:
-        """Work out text and hash at once, since every rule asks for them."""
-        self.content = content
+        """Work out text and hash at once, since every rule asks for them.
+
+        Args:
+            content: Text, content blocks or any JSON value.
+            error: Whether the call failed, by its status.
+        """
         self.error = error
         self._masked: bytes | None = None
         if type(content) is str or isinstance(content, str):
@@ -127,14 +130,13 @@ def match_single(call_id: str | None, result: Any) -> Answer | None:
         except KeyError:
             given = content = status = None
         if (
-            given is not None
-            and (given is call_id or (type(given) is str and given == call_id))
-            and type(content) is str
+            type(content) is str
+            and type(given) is str
+            and given == call_id
             and content.isascii()
             and (status is None or type(status) is str)
         ):
             answer: Answer = _TextAnswer()
-            answer.content = content
             answer.error = status == "error"
             answer.text = text = content.encode()
             answer.digest = xxh3_64_intdigest(text)

@@ -82,6 +82,11 @@ def _sized(*, quick: bool) -> dict[str, list[Made]]:
     found = {
         name: made(count, *size) for (name, size), count in zip(SIZES.items(), counts, strict=True)
     }
+    for tool in ("read_file", "bash"):
+        items = found["100 B + 200 B"]
+        found[f"100 B + 200 B of `{tool}`"] = [
+            item._replace(call={**item.call, "name": tool}) for item in items
+        ]
     if quick:
         return found
     big = found["10 KB + 10 KB"]

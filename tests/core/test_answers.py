@@ -144,7 +144,7 @@ def result(content, call_id=None, key="tool_call_id", **more):
 
 
 def contents(ids, results):
-    return [None if found is None else found.content for found in match_results(ids, results)]
+    return [None if found is None else found.text.decode() for found in match_results(ids, results)]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_message_and_an_object_are_read_like_a_mapping():
     message = ToolMessage("boom", tool_call_id="1", status="error")
     thing = SimpleNamespace(content="fine", tool_call_id="2")
     one, other = match_results(["1", "2"], [message, thing])
-    assert (one.content, one.error, other.content, other.error) == ("boom", True, "fine", False)
+    assert (one.text, one.error, other.text, other.error) == (b"boom", True, b"fine", False)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,19 @@ def test_what_a_first_call_brings_after_another(step, news, worked):
     assert (outcome.news, outcome.worked) == (news, worked)
 
 
+@pytest.mark.parametrize(
+    ("before", "news"),
+    [
+        pytest.param(call("edit", say=text("a")), SOMETHING, id="after a change"),
+        pytest.param([call("edit", say=text("a")), ONE], SOMETHING, id="beside another call"),
+        pytest.param(call("edit", say=text("a"), fails=True), NOTHING, id="after one that failed"),
+        pytest.param(call(cmd="x", say=text("a")), NOTHING, id="after a command"),
+    ],
+)
+def test_what_a_change_answered_is_news_to_who_reads_it_back(before, news):
+    assert last(before, READ).news is news
+
+
 # --- Of a call that ran before ------------------------------------------------------------------
 
 
@@ -220,7 +233,7 @@ def test_ever_new_answers_with_clocks_are_news():
         pytest.param(text("hm", 3), UNDECIDED, id="a part of it"),
         pytest.param(f"\n{text('hm')}\n", UNDECIDED, id="with space around it"),
         pytest.param(f"Noted:\n{text('hm')}", SOMETHING, id="with other words"),
-        pytest.param([text("hm")], SOMETHING, id="in a block"),
+        pytest.param([text("hm")], UNDECIDED, id="in a block"),
     ],
 )
 def test_an_answer_that_says_what_the_call_said_counts_neither_way(say, news):

@@ -75,6 +75,11 @@ def test_several_numbers_may_move_at_once():
     assert told(RULE, steps) == Told(ask=15, held=16)
 
 
+def test_an_answer_that_says_something_new_is_not_counted_but_its_repeats_are():
+    steps = [page(n, "No rows.\nPage is empty.\nTry another.") for n in range(17)]
+    assert told(RULE, steps) == Told(ask=16, held=17)
+
+
 # --- What clears -------------------------------------------------------------------------------
 
 

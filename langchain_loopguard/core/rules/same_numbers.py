@@ -62,13 +62,17 @@ class _SameNumbersRule:
         return None
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
-        if len(batch.traits) != 1 or not batch.traits[0][0]:  # Read-only, for speed.
-            if outcome.worked and self._count:
+        if outcome.worked:
+            # So an answer that says something new is not counted, only its repeats are: hashing
+            # every reading call without its numbers would take longer than all other rules.
+            if self._count:
                 self._clear()
+            return None
+        if len(batch.traits) != 1 or not batch.traits[0].read_only:
             return None
         call = _shape(batch)
         if call is None or call != self._call:
-            if outcome.worked or self._count <= 1:
+            if self._count <= 1:
                 self._clear()
             if call is None or self._count:
                 return None
