@@ -24,6 +24,7 @@ from langchain_loopguard.core.decision import Action, Decision, allowed
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.results import hash_answer
+from langchain_loopguard.failures import says_it_failed
 from langchain_loopguard.spare import filled, spared
 
 if TYPE_CHECKING:
@@ -484,9 +485,15 @@ class MessageReader:
             # No loop was found here, or it was let run, so the guard can't have refused it.
             # What it says elsewhere too tells nothing of the call; all else is an answer.
             answers = [answer for answer in answers if not _is_stub(answer)]
-        after = self.guard.record_results(record, [_result(answer) for answer in answers])
+        after = self.record(record, answers)
         self._notice = after.to_model or told
         return after
+
+    def record(self, record: BatchRecord, answers: Sequence[ToolMessage]) -> Decision:
+        """Record the answers of a batch, which need not stand in any message list."""
+        in_text = self.guard.policy.failures_in_text
+        results = [_result(answer, in_text=in_text) for answer in answers]
+        return self.guard.record_results(record, results)
 
     def _to_tell(self) -> str:
         """Give what the model is to be told once the open batch has its answers."""
@@ -500,9 +507,11 @@ class MessageReader:
         return self.guard.record_for(tool_calls_of(message))
 
 
-def _result(answer: ToolMessage) -> dict[str, Any]:
+def _result(answer: ToolMessage, *, in_text: bool) -> dict[str, Any]:
     # The guard takes messages too, but reads a `dict` in half the time.
     content, status = answer.content, answer.status
+    if in_text and says_it_failed(content):
+        status = "error"
     return {"tool_call_id": answer.tool_call_id, "content": content, "status": status}
 
 

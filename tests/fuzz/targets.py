@@ -34,6 +34,7 @@ from langchain_loopguard.core.results import hash_results
 from langchain_loopguard.core.signature import batch_signature, call_signature
 from langchain_loopguard.core.stagnation import StagnationDetector
 from langchain_loopguard.core.tools import declared_traits, traits_of_name
+from langchain_loopguard.failures import looks_failed, says_it_failed
 from langchain_loopguard.history import answer_open_calls, last_batch, without_foreign_answers
 from langchain_loopguard.interrupts import (
     InvalidResumeError,
@@ -50,7 +51,6 @@ from langchain_loopguard.replay.problems import Problem
 from langchain_loopguard.replay.readers.base import Events
 from langchain_loopguard.replay.readers.checkpoints import unpack
 from langchain_loopguard.replay.readers.langchain_messages import events_of, message_of
-from langchain_loopguard.replay.readers.status import looks_failed
 from langchain_loopguard.replay.readers.swe_agent import tool_of
 from langchain_loopguard.replay.redact import mask_secrets, mask_value
 from langchain_loopguard.replay.run import replay
@@ -429,6 +429,7 @@ def texts(data):
     mask_clock(data)
     text = data.decode("utf-8", "surrogateescape")
     traits_of_name(text)
+    says_it_failed(text)
     looks_failed(text)
     if data[:1] < b"@":  # Takes longer than all the rest.
         mask_secrets(text)

@@ -13,7 +13,6 @@ import requests
 from langchain_core.tracers import LangChainTracer
 
 from langchain_loopguard.replay import Conversation, Problem, read_runs, replay
-from langchain_loopguard.replay.readers.status import looks_failed
 from langchain_loopguard.replay.readers.swe_agent import tool_of
 from tests.conversations import DATA
 from tests.hosts import Counter, agent_graph, ask, counting_tool, repeating_model
@@ -388,27 +387,6 @@ def test_two_traces_are_two_runs(tmp_path):
     first = {"id": "a", "trace_id": "a", "run_type": "llm", "inputs": {}, "outputs": {}}
     runs = read_text(tmp_path, json.dumps([first, {**first, "id": "b", "trace_id": "b"}]))
     assert [run.id for run in runs] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "failed"),
-    [
-        pytest.param("Error: not found", True, id="opens with error"),
-        pytest.param('{"error": "x"}', True, id="an error object"),
-        pytest.param("x\nTraceback (most recent call last):\n", True, id="a traceback"),
-        pytest.param("bash: foo: command not found", True, id="a shell's complaint"),
-        pytest.param("ValueError: bad", True, id="an exception"),
-        pytest.param([{"type": "text", "text": "error: x"}], True, id="a block"),
-        pytest.param("errors.py\nmain.py", False, id="a file's name"),
-        pytest.param("0 errors", False, id="a count"),
-        pytest.param("All about errors: a page", False, id="a page about errors"),
-        pytest.param("", False, id="nothing"),
-        pytest.param(None, False, id="no content"),
-        pytest.param([{"type": "image"}], False, id="an image"),
-    ],
-)
-def test_a_failure_is_guessed_from_how_the_text_opens(text, failed):
-    assert looks_failed(text) is failed
 
 
 # --- Robustness ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from langchain_loopguard.replay.readers.status import looks_failed
+from langchain_loopguard.failures import looks_failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
