@@ -21,36 +21,64 @@ from typing import Any
 _READ = 400
 """Characters that are read; a failure opens with its name."""
 
+_BLOCKS = 16
+"""Content blocks among which the first text is looked for."""
+
 _WORD = re.compile(r"\W{0,14}([\w.]{1,60})")
 _WORDS = frozenset(
-    "access an can cannot could couldn failed failure fatal function http invalid no ok "
-    "permission success tool traceback unable unknown".split()
+    "access an can cannot could couldn error exception failed fatal function http invalid iserror "
+    "no ok permission status success tool traceback unable unknown".split()
 )
-"""First words of `_OPENS`, besides those that end as the names of exceptions do. Nearly all answers
-open with none of them, which is told in a quarter of the time."""
+_NAMES = ("error", "exception", "denied", "timeout", "notfound", "refused")
+"""First words of `_OPENS`, and how they end where they are the name of an exception. Nearly all
+answers open with none of them, which is told in a quarter of the time."""
 
 _OPENS = re.compile(
-    r"""[^\w\s]{0,6}\s{0,8}
-    (?: (?:[a-z_][\w.]{0,60})? (?:error|exception|denied) ["'`\])*]{0,3}
-          (?: \s?[:!>\]] | \((?!s\)) )
-      | http (?:/[\d.]{1,4})? \s [45]\d\d \b
-      | (?:http \s)? error \s [a-z]{0,8}\d[\w.]{0,10} \s? [:-]
-      | (?:fatal|failure) \s? :
-      | (?:an \s)? error \s (?:occurred|executing|invoking|calling|running|reading|writing
-                              |opening|parsing|loading|fetching|while|during|from|at|code) \b
-      | traceback \s \(most \s recent
-      | (?:(?:failed|unable) \s to | could \s not | couldn't | cannot | can't) \b
-      | (?:permission|access) \s denied \b | no \s such \s file \b
-      | unknown \s (?:tool|command|action|function) \b
-      | (?:tool|function) \s ["'`]?[\w.-]{1,64}["'`]? \s
-          (?:does \s not \s exist | (?:was \s)? not \s found) \b
-      | invalid \s (?:argument|input|parameter|syntax) s? \b
-      | (?:success|ok)["'] \s? : \s? false \b
-      | [\w./-]{1,40}: \s [^\n]{0,200}? (?:command \s not \s found | no \s such \s file | denied) \b
+    # A label and a measure, `Failed to parse: 0`, is none.
+    r"""(?! [^\n:]{1,60}:\s?
+            (?: [-+]?\d[\d.,]*\s?%? [ \t]{0,4} (?:[,;\n]|\Z)
+              | (?i:none|null|nil|false) [ \t]{0,4} (?:[;\n]|\Z) ) )
+    [^\w\s.,:;\#@$%&+=~^|/\\>?!-]{0,6}\s{0,8}
+    (?: (?i: # A word for it, and then in words what went wrong: `error: 0.13` is a measure.
+            (?:(?:fatal|http)\s)? (?:error|exception|fatal)
+            (?: ["'`\])*]{0,3} \s? [:!\]] | \s [a-z]{0,8}\d[\w.]{0,10} \s? [:-] )
+            [ \t"'*]{0,4} (?= [^\W\d_] | [45]\d\d\s[a-z] )
+            (?! (?:none|null|nil|n/a|false|true|undefined|ok|success|empty)\b
+              | no (?: \s (?:error|warning|issue|problem)s?\b | \s{0,2}(?:[,;.}\]"'\n]|\Z) ) )
+          | <? (?:tool_ (?:use_)?)? error> [^<\n]
+          | error["'] \s? : \s? \{ \s? ["'](?:message|code|type)["'] \s? : \s? (?:["'][^"']|[1-9])
+          | ["']?(?:status|type)["'] \s? : \s? ["'](?:error|failed|failure)["']
+          | iserror["'] \s? : \s? true\b
+          | (?:success|ok)["'] \s? : \s? false \s? , \s? ["'](?:error|message|reason|detail)
+          | (?:an? \s)? (?:[a-z]{2,20}\s)? error \s occurred \b
+          | error \s (?!(?:handl|report|logg|track|check|monitor|trac|messag)ing\b)
+                     (?: [a-z]{2,18}ing\b (?!\s?:\s?(?:0|none)\b) | (?:from|at) \s )
+          | traceback \s \(most \s recent
+          | (?:(?:failed|unable) \s to | could \s not | couldn't | cannot | can't) \s
+            (?! (?:find|detect|identify|see|locate) \s
+                (?:any|no|issue|problem|error|duplicate|conflict|difference)
+              | (?:be|wait|have|make|agree|attend)\b )
+          | (?:permission|access) \s denied (?: \s?[:.!(\n-] | \Z | \s(?:to|when|while)\b )
+          | no \s such \s file (?: \s or \s directory | \s?: | \s?\Z | \s["'`/] )
+          | (?:tool|function) \s ["'`]?[\w.-]{1,64}["'`]? \s
+            (?:does \s not \s exist | (?:was \s)? not \s found) \b
+          | unknown \s (?:tool|command|action|function) \s? (?:[:"'`.]|\Z)
+          | invalid \s (?:argument|input|parameter|syntax) s? \s? (?:[:"'`.(,]|\Z|(?:for|to|in)\s)
+          | http (?:/[\d.]{1,4})? \s [45](?!04)\d\d
+            (?: \s?(?:[:\n-]|\Z)
+              | \s(?:forbidden|unauthorized|bad|internal|service|too \s many|gateway|conflict)\b )
+          | [\w./-]{1,40}: \s (?:[^\n]{0,200}?:\s)??
+            (?: command \s not \s found | permission \s denied
+              | no \s such \s file \s or \s directory )
+            (?: \s?: | [^\S\n]{0,3}(?:\n|\Z) )
+        )
+      # The name of an exception.
+      | (?:[a-z_]\w{0,40}\.){0,6}
+        [A-Z][A-Za-z0-9]{1,60} (?:Error|Exception|Denied|Timeout|NotFound|Refused)
+        (?: :\s?[^:\s] | \((?=["')\d(]) )
     )
-    (?! ["'\s:]{0,4} (?: (?:0|none|null|false) \s{0,4} (?:[,;.}\])]|\Z) | \[\] | \{\} | ["'] , ) )
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 _FAILED = re.compile(
     r"""[\[<({"'`*]{0,4}\s{0,8}
@@ -75,8 +103,8 @@ def says_it_failed(content: Any) -> bool:
     word = found[1].lower()
     return (
         word in _WORDS
-        or word.endswith(("error", "exception", "denied"))
-        or text.startswith(": ", found.end())  # Of a shell: `ls: no such file`.
+        or word.endswith(_NAMES)
+        or text.startswith(": ", found.end())  # Of a shell: `ls: no such file or directory`.
     ) and _OPENS.match(text) is not None
 
 
@@ -88,11 +116,12 @@ def looks_failed(content: Any) -> bool:
 
 def _beginning(content: Any) -> str:
     """Give the beginning of a content: of a text itself, or of the first text block of a list."""
-    if isinstance(content, str):
+    # The types are asked: content that nobody checked may lie about its class.
+    if type(content) is str:
         return content[:_READ].lstrip()
-    if isinstance(content, list):
-        for block in content:
-            text = block.get("text") if isinstance(block, dict) else block
-            if isinstance(text, str):
+    if type(content) is list:
+        for block in content[:_BLOCKS]:
+            text = block.get("text") if type(block) is dict else block
+            if type(text) is str and not text.isspace() and text:
                 return text[:_READ].lstrip()
     return ""

@@ -491,7 +491,7 @@ class MessageReader:
 
     def record(self, record: BatchRecord, answers: Sequence[ToolMessage]) -> Decision:
         """Record the answers of a batch, which need not stand in any message list."""
-        in_text = self.guard.policy.failures_in_text
+        in_text = self.guard.policy.reads_failures
         results = [_result(answer, in_text=in_text) for answer in answers]
         return self.guard.record_results(record, results)
 

@@ -130,7 +130,7 @@ class Batch:
             if isinstance(item, ToolMessage):
                 self.outputs[str(item.tool_call_id)] = item
         if call_id not in self.outputs:
-            content = output if isinstance(output, str) else repr(output)
+            content = output if isinstance(output, str) or _is_blocks(output) else repr(output)
             self.outputs[call_id] = ToolMessage(
                 content=content, tool_call_id=call_id, status=status
             )
@@ -154,6 +154,10 @@ def new_batch(
     batch.message = message
     batch.parent = parent
     return batch
+
+
+def _is_blocks(output: Any) -> bool:
+    return type(output) is list and all(type(block) in {str, dict} for block in output)
 
 
 def _flat(output: Any) -> list[Any]:

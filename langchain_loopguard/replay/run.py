@@ -339,7 +339,7 @@ class _Run:
 
 def _as_live(results: Sequence[Any], policy: LoopGuardPolicy) -> Sequence[Any]:
     """Give answers the status that the adapters give them; see `failures`."""
-    if not policy.failures_in_text:
+    if not policy.reads_failures:
         return results
     return [
         {**result, "status": "error"}

@@ -24,7 +24,6 @@ ERRORS = [
     "\u274c Error: x",
     "Error 404: x",
     "error TS2304: Cannot find name",
-    "Error code: 429",
     "HTTP 403 Forbidden",
     "HTTP Error 404: Not Found",
     "An error occurred: x",
@@ -52,7 +51,10 @@ ERRORS = [
     '{"error": "x"}',
     '{"error": {"code": 4}}',
     '{"success": false, "message": "x"}',
-    "{'ok': False}",
+    "{'ok': False, 'error': 'x'}",
+    '{"status": "error", "message": "x"}',
+    "Error creating the file",
+    ["", " ", "Error: x"],
     [{"type": "text", "text": "Error: x"}],
     [{"type": "image"}, {"type": "text", "text": "Error: x"}],
 ]
@@ -64,6 +66,32 @@ ANSWERS = [
     "Error: none",
     "Error: 0, Warning: 3",
     "error(s): 0",
+    "error: 0.13",
+    "Error: 2.67%",
+    "root_mean_squared_error: 3.13",
+    "Error: None\nOutput: 3.14",
+    "Error: \nOutput: 42",
+    "Error: 0 errors, 2 warnings in a.py",
+    "Error: no errors found",
+    "Error: OK",
+    "Failed to parse: 0\nParsed: 20",
+    "Could not find any issues in x.",
+    "Cannot be undone: deleted x",
+    "Access denied for bob from now on.",
+    "Status: denied",
+    "Note: no such file x, created it.",
+    "rsync: skipped x: permission denied for 0 files",
+    "HTTP 404 https://example.com",
+    "on_error: continue",
+    ".error: hover",
+    "console.error('x')",
+    "AppError::Db(e) =>",
+    "TypeError",
+    "- error: red",
+    '{"error": ""}',
+    '{"error": {"code": 0, "message": "success"}}',
+    '{"error": "OK", "data": 1}',
+    '{"success": false, "dry_run": true}',
     "Error-free: written",
     "Error rate: 5%",
     "Error budget: 5",
@@ -178,9 +206,16 @@ def test_errors_as_text_are_counted_like_errors(host, answer, policy, runs):
     assert runs_of(host, answer, policy) == runs
 
 
-def test_errors_as_text_of_calls_without_a_model_are_counted_too():
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Error: old text not found.",
+        [{"type": "text", "text": "Error: old text not found."}],
+    ],
+)
+def test_errors_as_text_of_calls_without_a_model_are_counted_too(answer):
     counter = Counter()
-    tool = counting_tool(counter, "edit_file", "Error: old text not found.")
+    tool = counting_tool(counter, "edit_file", lambda _: answer)
     agent = tool.with_config(
         callbacks=[LoopGuardCallbackHandler(scope="handler", on_detected="raise")]
     )
@@ -192,5 +227,7 @@ def test_errors_as_text_of_calls_without_a_model_are_counted_too():
 
 
 def test_the_rules_of_other_systems_go_by_the_status():
-    assert not LoopGuardPolicy.seed().failures_in_text
-    assert not LoopGuardPolicy.hermes().failures_in_text
+    assert LoopGuardPolicy().reads_failures
+    for name in LoopGuardPolicy.preset_names():
+        assert not LoopGuardPolicy.preset(name).reads_failures
+    assert LoopGuardPolicy.seed(failures_in_text=True).reads_failures
