@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class SameNumbers(RuleConfig):
-    """One reading call whose arguments differ in numbers only, with the same answer."""
+    """One reading call whose arguments differ in numbers only, with the same answer.
+
+    An answer that says something new is not counted, only its repeats are.
+    """
 
     needs_progress: ClassVar[bool] = True
     counts_in_check: ClassVar[bool] = False
@@ -63,8 +66,7 @@ class _SameNumbersRule:
 
     def record(self, batch: Batch, outcome: Outcome) -> Finding | None:
         if outcome.worked:
-            # So an answer that says something new is not counted, only its repeats are: hashing
-            # every reading call without its numbers would take longer than all other rules.
+            # Hashing every reading call without its numbers would take longer than all other rules.
             if self._count:
                 self._clear()
             return None
