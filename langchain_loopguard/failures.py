@@ -16,7 +16,15 @@ Failures are counted by tool, bring nothing new, and are compared without their 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from langchain_loopguard.core.batch import Batch
+from langchain_loopguard.core.tools import waits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_loopguard.core.detector import BatchRecord
 
 _READ = 400
 """Characters that are read; a failure opens with its name."""
@@ -92,6 +100,30 @@ _INSIDE = re.compile(
     r"Traceback \(most recent call last\)|: command not found|No such file or directory"
     r"|<returncode>(?!0<)|\b[A-Z][A-Za-z]{2,40}(?:Error|Exception): "
 )
+
+
+def failed_by_text(record: BatchRecord, results: Sequence[Any]) -> list[Any]:
+    """Give the answers of a batch the status `error` that open like one.
+
+    Not those of a poller, or of a shell command that waits by itself: what is waited for may be
+    missing until it is there.
+
+    Args:
+        record: The batch.
+        results: Its answers, as `LoopGuard.record_results` takes them; only mappings are read.
+    """
+    waiting: set[str | None] = set()
+    if isinstance(record, Batch) and not record.used:
+        calls = zip(record.ids, record.traits, record.canonical, strict=True)
+        waiting = {one for one, traits, said in calls if traits.poller or waits(traits, said)}
+    return [
+        {**result, "status": "error"}
+        if type(result) is dict
+        and says_it_failed(result.get("content"))
+        and (result.get("tool_call_id") or result.get("id")) not in waiting
+        else result
+        for result in results
+    ]
 
 
 def says_it_failed(content: Any) -> bool:

@@ -24,7 +24,7 @@ from langchain_loopguard.core.decision import Action, Decision, allowed
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.results import hash_answer
-from langchain_loopguard.failures import says_it_failed
+from langchain_loopguard.failures import failed_by_text
 from langchain_loopguard.spare import filled, spared
 
 if TYPE_CHECKING:
@@ -491,8 +491,9 @@ class MessageReader:
 
     def record(self, record: BatchRecord, answers: Sequence[ToolMessage]) -> Decision:
         """Record the answers of a batch, which need not stand in any message list."""
-        in_text = self.guard.policy.reads_failures
-        results = [_result(answer, in_text=in_text) for answer in answers]
+        results = [_result(answer) for answer in answers]
+        if self.guard.policy.reads_failures:
+            results = failed_by_text(record, results)
         return self.guard.record_results(record, results)
 
     def _to_tell(self) -> str:
@@ -507,11 +508,9 @@ class MessageReader:
         return self.guard.record_for(tool_calls_of(message))
 
 
-def _result(answer: ToolMessage, *, in_text: bool) -> dict[str, Any]:
+def _result(answer: ToolMessage) -> dict[str, Any]:
     # The guard takes messages too, but reads a `dict` in half the time.
     content, status = answer.content, answer.status
-    if in_text and says_it_failed(content):
-        status = "error"
     return {"tool_call_id": answer.tool_call_id, "content": content, "status": status}
 
 

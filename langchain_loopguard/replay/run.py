@@ -15,11 +15,9 @@ from langchain_loopguard.core.answers import match_results
 from langchain_loopguard.core.batch import Batch
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.failures import says_it_failed
+from langchain_loopguard.failures import failed_by_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from langchain_loopguard.core.decision import Decision, Finding
     from langchain_loopguard.core.ledger import LedgerReading
     from langchain_loopguard.core.policy import LoopGuardPolicy
@@ -256,7 +254,9 @@ class _Run:
         refused = event.get("refused") is True or (asked and self._unattended)
         if asked and event.get("approved") is True and not refused:
             self._guard.approve(decision)
-        results = _as_live(event.get("results") or (), self._guard.policy)
+        results = event.get("results") or ()
+        if self._guard.policy.reads_failures:
+            results = failed_by_text(record, results)
         if refused:
             self._guard.refuse(decision)
         else:
@@ -335,18 +335,6 @@ class _Run:
             marks=tuple(self._marks),
             ledger=self._guard.ledger(),
         )
-
-
-def _as_live(results: Sequence[Any], policy: LoopGuardPolicy) -> Sequence[Any]:
-    """Give answers the status that the adapters give them; see `failures`."""
-    if not policy.reads_failures:
-        return results
-    return [
-        {**result, "status": "error"}
-        if isinstance(result, dict) and says_it_failed(result.get("content"))
-        else result
-        for result in results
-    ]
 
 
 def _found(finding: Finding, batch: int, *, before: bool) -> Found:

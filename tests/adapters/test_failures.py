@@ -200,6 +200,12 @@ def runs_of(host, answer, policy):
         pytest.param("Error: old text not found.", None, 8, id="an error as text"),
         pytest.param("Error: old text not found.", OFF, 20, id="where that is switched off"),
         pytest.param("Edited.", None, 20, id="a receipt"),
+        pytest.param(
+            "Error: old text not found.",
+            LoopGuardPolicy(poll_tools=("edit_file",)),
+            20,
+            id="of a tool that waits",
+        ),
     ],
 )
 def test_errors_as_text_are_counted_like_errors(host, answer, policy, runs):
@@ -224,6 +230,15 @@ def test_errors_as_text_of_calls_without_a_model_are_counted_too(answer):
     with pytest.raises(LoopDetectedError):
         agent.invoke({"q": "ii"})
     assert counter.total == 8
+
+
+def test_a_shell_command_that_waits_may_find_nothing_for_a_while():
+    counter = Counter()
+    told = "ls: cannot access 'out': No such file or directory"
+    steps = [[("bash", {"q": f"sleep {n} && ls out"})] for n in range(30, 44)]
+    graph = middleware(listed_model(*steps), [counting_tool(counter, "bash", told)], None)
+    graph.invoke(ask(), {"recursion_limit": 200})
+    assert counter.total == 14
 
 
 def test_the_rules_of_other_systems_go_by_the_status():
