@@ -157,7 +157,9 @@ def new_batch(
 
 
 def _is_blocks(output: Any) -> bool:
-    return type(output) is list and all(type(block) in {str, dict} for block in output)
+    return type(output) is list and all(
+        type(block) is str or type(block) is dict for block in output
+    )
 
 
 def _flat(output: Any) -> list[Any]:

@@ -239,10 +239,3 @@ def test_a_shell_command_that_waits_may_find_nothing_for_a_while():
     graph = middleware(listed_model(*steps), [counting_tool(counter, "bash", told)], None)
     graph.invoke(ask(), {"recursion_limit": 200})
     assert counter.total == 14
-
-
-def test_the_rules_of_other_systems_go_by_the_status():
-    assert LoopGuardPolicy().reads_failures
-    for name in LoopGuardPolicy.preset_names():
-        assert not LoopGuardPolicy.preset(name).reads_failures
-    assert LoopGuardPolicy.seed(failures_in_text=True).reads_failures

@@ -229,3 +229,14 @@ def test_a_policy_is_written_to_a_file_and_read_again(tmp_path):
 def test_a_part_of_a_tools_name_is_not_blank(blank):
     with pytest.raises(ValueError, match="blank"):
         RepeatedBatch(observation_tools=("read", blank))
+
+
+@pytest.mark.parametrize("name", LoopGuardPolicy.preset_names())
+def test_the_rules_of_other_systems_go_by_the_status_of_an_answer(name):
+    assert not LoopGuardPolicy.preset(name).reads_failures
+
+
+def test_whether_the_text_of_an_answer_may_tell_of_a_failure():
+    assert LoopGuardPolicy().reads_failures
+    assert not LoopGuardPolicy(failures_in_text=False).reads_failures
+    assert LoopGuardPolicy.seed(failures_in_text=True).reads_failures
