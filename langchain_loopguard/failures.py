@@ -102,7 +102,7 @@ _INSIDE = re.compile(
 )
 
 
-def failed_by_text(record: BatchRecord, results: Sequence[Any]) -> list[Any]:
+def failed_by_text(record: BatchRecord, results: Sequence[Any]) -> Sequence[Any]:
     """Give the answers of a batch the status `error` that open like one.
 
     Not those of a poller, or of a shell command that waits by itself: what is waited for may be
@@ -112,17 +112,18 @@ def failed_by_text(record: BatchRecord, results: Sequence[Any]) -> list[Any]:
         record: The batch.
         results: Its answers, as `LoopGuard.record_results` takes them; only mappings are read.
     """
+    failed = [type(one) is dict and says_it_failed(one.get("content")) for one in results]
+    if not any(failed):
+        return results
     waiting: set[str | None] = set()
     if isinstance(record, Batch) and not record.used:
         calls = zip(record.ids, record.traits, record.canonical, strict=True)
         waiting = {one for one, traits, said in calls if traits.poller or waits(traits, said)}
     return [
-        {**result, "status": "error"}
-        if type(result) is dict
-        and says_it_failed(result.get("content"))
-        and (result.get("tool_call_id") or result.get("id")) not in waiting
-        else result
-        for result in results
+        {**one, "status": "error"}
+        if has_failed and (one.get("tool_call_id") or one.get("id")) not in waiting
+        else one
+        for one, has_failed in zip(results, failed, strict=True)
     ]
 
 

@@ -491,7 +491,7 @@ class MessageReader:
 
     def record(self, record: BatchRecord, answers: Sequence[ToolMessage]) -> Decision:
         """Record the answers of a batch, which need not stand in any message list."""
-        results = [_result(answer) for answer in answers]
+        results: Sequence[Any] = [_result(answer) for answer in answers]
         if self.guard.policy.reads_failures:
             results = failed_by_text(record, results)
         return self.guard.record_results(record, results)
