@@ -120,11 +120,14 @@ def failed_by_text(record: BatchRecord, results: Sequence[Any]) -> Sequence[Any]
         calls = zip(record.ids, record.traits, record.canonical, strict=True)
         waiting = {one for one, traits, said in calls if traits.poller or waits(traits, said)}
     return [
-        {**one, "status": "error"}
-        if has_failed and (one.get("tool_call_id") or one.get("id")) not in waiting
-        else one
+        {**one, "status": "error"} if has_failed and _id_of(one) not in waiting else one
         for one, has_failed in zip(results, failed, strict=True)
     ]
+
+
+def _id_of(result: dict[str, Any]) -> str:
+    given = result.get("tool_call_id") or result.get("id")
+    return given if type(given) is str else ""
 
 
 def says_it_failed(content: Any) -> bool:

@@ -477,7 +477,7 @@ class MessageReader:
             return None
         told = self._to_tell()
         self._open = False
-        record = self._record(messages[index])
+        record = self._record_of(messages[index])
         if refused:
             if self._decision is not None and self._asked:
                 self.guard.refuse(self._decision)
@@ -502,7 +502,7 @@ class MessageReader:
             return ""
         return self._decision.to_model if self._decision is not None else self._told
 
-    def _record(self, message: BaseMessage) -> BatchRecord:
+    def _record_of(self, message: BaseMessage) -> BatchRecord:
         if self._decision is not None:
             return self._decision.record
         return self.guard.record_for(tool_calls_of(message))

@@ -9,6 +9,7 @@ from langchain_loopguard import (
     LoopGuardPolicy,
 )
 from langchain_loopguard.failures import looks_failed, says_it_failed
+from langchain_loopguard.replay import Conversation, replay
 from tests.adapters.guarded import owned
 from tests.hosts import Counter, agent_graph, ask, counting_tool, listed_model, thread
 
@@ -239,3 +240,13 @@ def test_a_shell_command_that_waits_may_find_nothing_for_a_while():
     graph = middleware(listed_model(*steps), [counting_tool(counter, "bash", told)], None)
     graph.invoke(ask(), {"recursion_limit": 200})
     assert counter.total == 14
+
+
+@pytest.mark.parametrize("given", [["a"], {"a": 1}, 7, None, ""])
+@pytest.mark.parametrize("tool", ["edit_file", "wait"])
+def test_an_id_of_any_kind_takes_no_replay_down(given, tool):
+    call = {"id": given, "name": tool, "args": {}}
+    result = {"id": given, "content": "Error: x", "status": "success"}
+    event = {"type": "batch", "calls": [call], "results": [result]}
+    report = replay(Conversation.from_dict({"events": [event] * 3}))
+    assert report.calls == 3
