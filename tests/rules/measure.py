@@ -82,6 +82,8 @@ def longest(rule, field):
 def _alone(rule, field, value):
     """The rule with all its other limits out of the way, `None` if the value is not allowed."""
     others = {name: _NEVER for name, _ in rule if name.startswith("ask")}
+    if field != "ask":  # No other limit may be, or is taken to be, lower than `ask`.
+        others["ask"] = value
     if hasattr(rule, "warn"):
         others["warn"] = min(rule.warn, max(value, 2))
     try:

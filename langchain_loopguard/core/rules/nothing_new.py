@@ -50,14 +50,14 @@ class NothingNew(RuleConfig):
     warn: int = Field(default=4, ge=1)
     """Tell the model.
 
-    Measured: 3 to 7 warn 4 of 366 solved runs, 2 warns 8, 1 warns 27; 5 warns in the incident at
+    Measured: 3 to 7 warn 4 of 366 solved runs, 2 warns 8, 1 warns 25; 5 warns in the incident at
     call 15 instead of 9."""
 
     ask: int = Field(default=8, ge=1)
     """The loop is detected.
 
     Measured: good runs go up to 2 (solved) and 3 (benign), and 5 to 18 ask about the same runs,
-    on average 3.85 to 5.15 batches after the first repeat. 9 asks in the incident at call 19
+    on average 3.95 to 5.15 batches after the first repeat. 9 asks in the incident at call 19
     instead of 18, 7 about seven files that are read twice over."""
 
     after_work: int = Field(default=2, ge=0)

@@ -54,8 +54,8 @@ class UnbrokenCall(RuleConfig):
     ask_shell: int = Field(default=20, ge=2)
     """The same for shells, whose calls may well only look: a poll through `bash`.
 
-    Measured: good runs go up to 2; 15 to 20 give the same figures, with 21 a case is asked about
-    too late."""
+    Measured: good runs go up to 3, whatever the tool; 15 to 20 give the same figures, with 21 a
+    case is asked about too late."""
 
     new_words: int = Field(default=2, ge=1)
     """How many times as high the ceiling is where at least half of the repeats were answered with
