@@ -81,7 +81,7 @@ class _Detector(PresetRule["DetectorConfig"]):
     def load_state(self, state: Any) -> None:
         kept = stored.mapping(state, 4)
         if kept:
-            stored.text(kept["signature"])  # Not longer than a key.
+            stored.text(kept.get("signature"))  # Not longer than a key.
         self.detector.load_state(kept)
 
 
