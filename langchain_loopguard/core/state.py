@@ -84,11 +84,6 @@ def digest(value: Any) -> int:
     raise ValueError(f"a hash is missing: {_kind(value)}")
 
 
-def digest_or_none(value: Any) -> int | None:
-    """Read a 64-bit hash, or that there is none."""
-    return None if value is None else digest(value)
-
-
 def text(value: Any, longest: int = LONGEST_TEXT) -> str:
     """Read a name."""
     if type(value) is not str or len(value) > longest:
@@ -109,11 +104,6 @@ def mapping(value: Any, most: int) -> dict[Any, Any]:
     if type(value) is not dict or len(value) > most:
         raise ValueError(f"a mapping of up to {most} is missing: {_kind(value)}")
     return value
-
-
-def digests(value: Any, most: int) -> list[int]:
-    """Read a list of 64-bit hashes."""
-    return list(map(digest, entries(value, most)))
 
 
 def row(value: Any, *readers: Callable[[Any], Any]) -> list[Any]:

@@ -50,23 +50,19 @@ _KEPT_TOOLS = 8
 
 
 class Made(NamedTuple):
-    """One call of a step.
-
-    Attributes:
-        name: The tool's name.
-        tool: The tool's fingerprint.
-        key: The fingerprint of name and arguments, the order of the keys aside.
-        number: The step's number.
-        canonical: The arguments in canonical form.
-        arguments: The arguments as they came.
-    """
+    """One call of a step."""
 
     name: str
     tool: int
+    """The fingerprint of the name."""
     key: int
+    """The fingerprint of name and arguments, the order of the keys aside."""
     number: int
+    """The step's number."""
     canonical: bytes
+    """The arguments in canonical form."""
     arguments: Any
+    """The arguments as they came."""
 
     @property
     def raw_key(self) -> int:
@@ -87,29 +83,22 @@ class Made(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """What a rule found at one call.
-
-    Attributes:
-        action: What the system does.
-        kind: What was counted, for the wordings.
-        times: How often.
-        threshold: The number that was reached.
-        since: The step where the loop began.
-        loop: Names the loop within the rule. `1.77` is key 77 of the rule's second part, which
-            alone is forgotten when a person lets the loop go on; without a stop all is.
-        tools: The tools in it; empty for those of the step.
-        hold: For hits about results: the tool whose next call is held back, or `ANY_TOOL`. `None`
-            when the rule finds it again by itself before the next call.
-    """
+    """What a rule found at one call: what the system does, what was counted, and how often."""
 
     action: Action
     kind: Kind
     times: int
     threshold: int
     since: int
+    """The step where the loop began."""
     loop: str
+    """Names the loop within the rule. `1.77` is key 77 of the rule's second part, which alone is
+    forgotten when a person lets the loop go on; without a full stop all is."""
     tools: tuple[str, ...] = ()
+    """The tools in it; empty for those of the step."""
     hold: int | None = None
+    """For hits about results: the tool whose next call is held back, or `ANY_TOOL`. `None` when
+    the rule finds it again by itself before the next call."""
 
 
 class PresetConfig(RuleConfig):
