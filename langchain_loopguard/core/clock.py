@@ -16,23 +16,27 @@ import re
 
 _UNIT = rb"(?:ns|us|\xc2\xb5s|ms|s|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)"
 
-_UUID = re.compile(rb"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
+_HEX = rb"[0-9a-fA-F]"
+_UUID = re.compile(rb"\b" + _HEX + rb"{8}-(?:" + _HEX + rb"{4}-){3}" + _HEX + rb"{12}\b")
 _CLOCK = re.compile(
     # The first digit comes first, what may stand before it is looked back at: `re` then skips
     # everything that is no digit in one go.
-    rb"\d(?:"
-    rb"(?<=at 0)x[0-9a-fA-F]{4,16}"
-    rb"|(?<=\b\d)\d{3}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?"
+    rb"\d(?:(?<=at 0)x" + _HEX + rb"{4,16}"
+    rb"|(?<=\b\d)(?:"
+    rb"\d{3}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?"
     rb"(?:Z|[+-]\d\d:?\d\d)?"
-    rb"|(?<=\b\d)\d{0,2}:\d\d(?::\d\d)?(?:[.,]\d{1,9})?\b"
-    rb"|(?<=\b\d)\d{0,5} ?[dhm] ?(?:\d{1,6} ?[dhm] ?){0,2}\d{1,6}(?:\.\d{1,9})?s\b"
-    rb"|(?<=(?<![\w.])\d)\d{0,14}(?:[.,]\d{1,9})? ?" + _UNIT + rb"\b"
-    rb"|(?<=\b1)[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?\b"
-    rb")"
+    rb"|\d{0,2}:\d\d(?::\d\d)?(?:[.,]\d{1,9})?\b"
+    rb"|\d{0,5} ?[dhm] ?(?:\d{1,6} ?[dhm] ?){0,2}\d{1,6}(?:\.\d{1,9})?s\b"
+    rb"|(?<!\.\d)\d{0,14}(?:[.,]\d{1,9})? ?" + _UNIT + rb"\b"
+    rb"|(?<=1)[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d{1,9})?\b"
+    rb"))"
 )
+_DIGIT = re.compile(rb"\d")
+_LONG_HEX = re.compile(_HEX + rb"{16}")
 _ID = re.compile(
     rb"(?:(?<=[:=_/#\"'-])|(?<=[:=] ))(?=[0-9]*[a-fA-F])(?=[a-fA-F]*[0-9])"
-    rb"[0-9a-fA-F]{16,128}(?![a-zA-Z0-9])"
+    + _HEX
+    + rb"{16,128}(?![a-zA-Z0-9])"
 )
 """Hexadecimal text as long as 64 bits behind a key or a prefix (`id: 8f…`, `msg_a507…`). Only with
 letters and digits: a long number may count."""
@@ -72,9 +76,12 @@ _BEFORE_VALUE = 24
 
 def mask_clock(text: bytes) -> bytes:
     """Replace by `#` what a clock may have written, and what was made up for this result."""
+    if _DIGIT.search(text) is None:  # Whatever is masked holds a digit.
+        return text
     if b"-" in text:
         text = _UUID.sub(b"#", text)
-    text = _ID.sub(b"#", text)
+    if _LONG_HEX.search(text):
+        text = _ID.sub(b"#", text)
     if b"ref=" in text or b"uid=" in text:
         text = _HANDLE.sub(rb"\1=\2#", text)
     lowered = text.lower()

@@ -89,14 +89,28 @@ _RETRY = (
     rb"|not (?:yet )?(?:ready|complete|finished|done|available))\b"
 )
 _SAYS_WAIT = re.compile(
-    rb"(?i)\A\W*" + _BUSY + rb"\W*\Z"
+    rb"\A\W*" + _BUSY + rb"\W*\Z"
     rb"|\b(?:status|state|phase|stage)\W{1,6}(?:is\W)?" + _BUSY + rb"\b"
     rb"|\b(?:is|are|still|currently)\s(?:still\s)?" + _BUSY + rb"\b"
-    rb"|\bContainerCreating\b|" + _RETRY
+    rb"|\bcontainercreating\b|" + _RETRY
 )
-_ERROR_SAYS_WAIT = re.compile(rb"(?i)" + _RETRY)
+_ERROR_SAYS_WAIT = re.compile(_RETRY)
 """What a result says of something that needs time: a state that is not final, or that asking
 again later is right. Of an error only the latter."""
+
+
+_WAIT_SIGNS = (
+    b"ing",
+    b"queued",
+    b"progress",
+    b"scheduled",
+    b"retry",
+    b"try again",
+    b"rate l",
+    b"not ",
+)
+_WAIT_SIGNS += (b"too many",)
+"""In lower case; a text without any of these says nothing of waiting."""
 
 
 class CallEvidence(NamedTuple):
@@ -222,7 +236,8 @@ class Evidence:
         if form != last:
             frame, differ = frame & lines, True
         self._frames[tool] = (form, frame, differ)
-        state.keep_latest(self._frames, _FRAMES)
+        if len(self._frames) > _FRAMES:
+            state.keep_latest(self._frames, _FRAMES)
         return sum([line not in frame for line in lines]) if differ else len(hashes)
 
     def _new_in_words(self, lines: list[bytes]) -> bool:
@@ -294,5 +309,9 @@ def _look_up(said: Said, kind: ToolKind, *, is_first: bool) -> Progress:
 
 
 def _says_wait(result: Result) -> bool:
-    pattern = _ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT
-    return not result.is_long and pattern.search(result.form) is not None
+    if result.is_long:
+        return False
+    lowered = result.form.lower()
+    if not any([sign in lowered for sign in _WAIT_SIGNS]):
+        return False  # As most texts: the patterns take twenty times as long.
+    return (_ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT).search(lowered) is not None
