@@ -196,10 +196,11 @@ class PresetRule(Generic[Config]):
             self.clear()
 
     def approve(self, loop: str) -> None:
-        """Count from the start what a person let go on."""
+        """Count from the start what a person let go on; all of it for another rule's loop."""
         self._held = None
-        place, _, key = loop.removeprefix(f"{self.config.rule}:").partition(".")
-        if key:
+        rule, _, own = loop.partition(":")
+        place, _, key = own.partition(".")
+        if rule == self.config.rule and key:
             self.parts[int(place)].drop(int(key))
         else:
             self.clear()
