@@ -103,13 +103,13 @@ _WAIT_SIGNS = (
     b"ing",
     b"queued",
     b"progress",
-    b"scheduled",
+    b"schedul",
     b"retry",
-    b"try again",
-    b"rate l",
+    b"try ag",
+    b"ate l",
     b"not ",
+    b"y req",
 )
-_WAIT_SIGNS += (b"too many",)
 """In lower case; a text without any of these says nothing of waiting."""
 
 
@@ -312,6 +312,6 @@ def _says_wait(result: Result) -> bool:
     if result.is_long:
         return False
     lowered = result.form.lower()
-    if not any([sign in lowered for sign in _WAIT_SIGNS]):
+    if not any(sign in lowered for sign in _WAIT_SIGNS):
         return False  # As most texts: the patterns take twenty times as long.
     return (_ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT).search(lowered) is not None

@@ -105,7 +105,7 @@ def tells_of_failure(text: bytes) -> bool:
     """
     head, tail = text[:_HEAD], text[max(_HEAD, len(text) - _TAIL) :]
     looked_at = head + tail
-    if not any([sign in looked_at for sign in _SIGNS]):
+    if not any(sign in looked_at for sign in _SIGNS):
         return False  # As most texts: the patterns below take ten times as long.
     if _OPENS.match(head):
         return True
@@ -133,7 +133,7 @@ def match_results(
         A result for each call, `None` where it is missing.
     """
     places: dict[str | None, int] = {}
-    shared = {None}
+    shared: set[str | None] = {None}
     for place, call in enumerate(calls):
         if call.id in places:
             shared.add(call.id)
