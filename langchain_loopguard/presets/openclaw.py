@@ -84,16 +84,12 @@ class _OpenClaw(PresetRule["OpenClaw"]):
         return window_hit(action, Kind.IN_TURN, count, limit, tail)
 
     def _missing_tool(self, call: Made) -> Hit | None:
-        count = 0
-        for seen in reversed(self.window.seen):
-            if seen.tool != call.tool or not seen.failed:
-                break
-            count += 1
-        limit = self.config.unknown_tool_at
-        if count < limit:
+        tools = [(seen.tool, seen.failed) for seen in self.window.seen]
+        count, limit = repeating_tail(tools, 1), self.config.unknown_tool_at
+        if count < limit or tools[-1] != (call.tool, True):
             return None
-        seen_ones = self.window.last(count)
-        hit = window_hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, seen_ones)
+        last = self.window.last(count)
+        hit = window_hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, last)
         return hit._replace(loop=f"tool{call.tool}")
 
 

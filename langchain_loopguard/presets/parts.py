@@ -119,7 +119,7 @@ class Memory(Part):
     there; a longer gap than the limit is where a rule departs from its original.
     """
 
-    def __init__(self, limit: int, width: int = 2, size: int = 6) -> None:
+    def __init__(self, limit: int, width: int = 2, size: int = 8) -> None:
         """Start empty.
 
         Args:
@@ -158,7 +158,7 @@ class Memory(Part):
     def to_state(self) -> str:
         """Write the rows, each with its key in front, the one touched last at the end."""
         rows = ((key, *row[: self._width]) for key, row in self._rows.items())
-        return stored.pack((number for row in rows for number in row), self._size)
+        return stored.pack([number for row in rows for number in row], self._size)
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` wrote."""

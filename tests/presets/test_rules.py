@@ -165,7 +165,7 @@ def test_every_finding_tells_a_person_tools_count_and_number():
     for finding in FOUND:
         text = finding.to_person
         assert str(finding.count) in text, finding
-        assert finding.rule == "repeated_batch" or f" at {finding.threshold})" in text
+        assert f" at {finding.threshold})" in text
         assert all(tool in text for tool in finding.tools)
 
 
