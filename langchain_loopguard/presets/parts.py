@@ -1,6 +1,6 @@
 """Of which parts are other systems' rules made?
 
-A streak, a memory of counters by key, a window of the last calls, marks of the last outcomes: each
+A streak, a memory of counters by key, a window of the last calls: each
 is a few numbers that a rule fills and asks, and each writes itself into the state of the
 conversation. So none keeps an argument or a result, only 48 bits of a hash: enough to tell some
 thousand values apart (a wrong match among 1,000 is less likely than one in 500 million), and
@@ -119,7 +119,7 @@ class Memory(Part):
     there; a longer gap than the limit is where a rule departs from its original.
     """
 
-    def __init__(self, limit: int, width: int = 2, size: int = 8) -> None:
+    def __init__(self, limit: int, width: int = 2, size: int = 6) -> None:
         """Start empty.
 
         Args:
