@@ -42,7 +42,8 @@ _HEAD, _TAIL = 400, 200
 """Bytes at the beginning and at the end of a text that are searched for the signs of a failure."""
 
 _FIELD = re.compile(
-    rb"""\b(?:return_?code|exit(?:ed\ with)?[_\ ]?code|exit\ status)\b \\*"?\s? [:=>\ ] \s?\\*"? (?P<code>-?\d+)
+    rb"""\b(?:return_?code|exit(?:ed\ with)?[_\ ]?code|exit\ status)\b
+        \\*"?\s? [:=>\ ] \s?\\*"? (?P<code>-?\d+)
       | \\*"(?:is_?error|error)\\*"\s?:\s? (?: true | \\*"[^"\\] )
       | \\*"(?:success|ok)\\*"\s?:\s? false""",
     re.IGNORECASE | re.VERBOSE,

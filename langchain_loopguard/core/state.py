@@ -27,12 +27,13 @@ _DIGITS = 16
 """Hexadecimal digits of a 64-bit hash."""
 
 
-_CODES = {4: "I", 8: "Q"}
-
-
 def pack(numbers: Collection[int], width: int = 4) -> str:
-    """Write unsigned numbers of 4 or 8 bytes as one text."""
-    data = struct.pack(f">{len(numbers)}{_CODES[width]}", *numbers)
+    """Write unsigned numbers of so many bytes, up to 8, as one text."""
+    wide = struct.pack(f">{len(numbers)}Q", *numbers)
+    # Of each 8 bytes the last ones, cut out in as many steps as there are bytes to keep.
+    data = bytearray(width * len(numbers))
+    for place in range(width):
+        data[place::width] = wide[8 - width + place :: 8]
     return base64.b64encode(data).decode("ascii")
 
 
@@ -45,9 +46,13 @@ def unpack(packed: Any, most: int, width: int = 4) -> list[int]:
     if type(packed) is not str or len(packed) > (width * most + 2) // 3 * 4:
         raise ValueError(f"packed numbers, up to {most}, are missing: {_kind(packed)}")
     data = base64.b64decode(packed, validate=True)
-    if len(data) % width:
+    count, rest = divmod(len(data), width)
+    if rest:
         raise ValueError(f"packed numbers have {8 * width} bits")
-    return list(struct.unpack(f">{len(data) // width}{_CODES[width]}", data))
+    wide = bytearray(8 * count)
+    for place in range(width):
+        wide[8 - width + place :: 8] = data[place::width]
+    return list(struct.unpack(f">{count}Q", wide))
 
 
 def hashes(value: Any, most: int) -> dict[int, None]:
