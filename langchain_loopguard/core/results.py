@@ -91,6 +91,8 @@ class Result:
         self.failed = tells_of_failure(text) if failed is None else failed
         if self.failed:
             text = _without_own_words(text, call)
+        if text[:1] in (b"{", b"["):  # A text inside JSON has lines too.
+            text = text.replace(b"\\n", b"\n")
         self.is_long = len(text) > LONG or text.count(b"\n") > MOST_LINES
         if not self.is_long:
             text = mask_clock(text)
