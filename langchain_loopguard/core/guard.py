@@ -23,6 +23,7 @@ from langchain_loopguard.core.evidence import Evidence
 from langchain_loopguard.core.kinds import declared_kind
 from langchain_loopguard.core.policy import Policy
 from langchain_loopguard.core.results import match_results
+from langchain_loopguard.core.rules.base import kept_names
 from langchain_loopguard.core.step import Call, Step
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class LoopGuard:
         """
         for finding in decision.findings:
             self._refused.pop(finding.loop, None)
-            for tool in finding.tools:
+            for tool in kept_names(finding.tools):
                 self._patience[tool] = self._patience.pop(tool, 0) + 1
             if always:
                 self._always[finding.loop] = None
@@ -278,7 +279,7 @@ class LoopGuard:
             return False
         if self._evidence is None or not (self._patience and finding.tools):
             return True
-        times = min([self._patience.get(tool, 0) for tool in finding.tools])
+        times = min([self._patience.get(tool, 0) for tool in kept_names(finding.tools)])
         finding.threshold *= 2 ** min(times, 16)
         return finding.count >= finding.threshold
 

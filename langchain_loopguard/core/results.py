@@ -58,7 +58,8 @@ _OPENS = re.compile(
     rb"""\A (?: [\s\[{(<]
           | \\*"(?:type|text|content|result|output|message|stdout|stderr)\\*"\s?:\s?
           | \\*"(?:text\\*",\s?)? )*
-      (?: Traceback\ \(most | Error(?:\ [a-z]+){0,3}\s?: | [A-Za-z_.]{1,80}(?:Error|Exception)\s?[:(] )""",
+      (?: Traceback\ \(most | Error(?:\ [a-z]+){0,3}\s?:
+        | [A-Za-z_.]{1,80}(?:Error|Exception)\s?[:(] )""",
     re.VERBOSE,
 )
 """A text that begins with a traceback, `Error:`, `Error in a tool:` or `SomethingError:`, also as
