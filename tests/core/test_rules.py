@@ -160,8 +160,8 @@ def worded(tool, times):
         ("a shell whose result counts up", counting("bash", 60), Said(held=20)),
         ("a tool of no known kind", counting("frobnicate", 60), Said(held=50)),
         ("a tool that reads", counting("read_file", 60), Said(held=50)),
-        ("a change in new words", worded("edit", 60), Said(held=50)),
-        ("a shell in new words", worded("bash", 60), Said(held=50)),
+        ("a change in new words", worded("edit", 60), Said(held=10)),
+        ("a shell in new words", worded("bash", 60), Said(held=20)),
         (
             "a change with other work between",
             mixed(call("edit", x=1, say="ok"), news, rounds=30),
