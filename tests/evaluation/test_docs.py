@@ -15,7 +15,7 @@ BLOCKS = tables.written_blocks(TEXT)
 
 
 def test_every_block_is_written():
-    assert set(BLOCKS) == {"goals", "misses", "classes", "parts", "presets", "times"}
+    assert set(BLOCKS) == {"goals", "misses", "classes", "parts", "numbers", "presets", "times"}
     assert all(text.startswith("| ") for text in BLOCKS.values())
 
 
