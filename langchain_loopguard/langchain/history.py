@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from xxhash import xxh3_64_hexdigest
 
 from langchain_loopguard.core import stored
 from langchain_loopguard.core.decision import Action, Decision, allowed
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.langchain.counts import VERSION, Counts
 from langchain_loopguard.langchain.marks import has_summary, is_generated, mark_of
 from langchain_loopguard.langchain.messages import (
     caller_of,
@@ -32,7 +32,6 @@ from langchain_loopguard.langchain.messages import (
     with_warnings,
     written_by_node,
 )
-from langchain_loopguard.langchain.question import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,20 +41,10 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
     from langchain_loopguard.langchain.outcome import Outcome
+    from langchain_loopguard.langchain.question import Asked
 
 __all__ = ["Reader"]
 
-_VERSION = 2
-_RECENT = 8
-"""Keys of AI messages by which a history is known again. A fork or a repeated model call goes
-back a step or two; a bound without a measurement."""
-_WARNINGS = 4
-"""Warnings that stand in each request, the newest. Thirty equal calls give two or three."""
-_TOLD = 32
-"""Loops of which it is known that they were emitted."""
-_LOOPS = 8
-"""Loops of which it is known how often a person was asked."""
-_LONGEST_WARNING = 2000
 _CALLER = "lc_agent_name"
 """The key under which the caller stands in the arguments that are counted. Agents that share
 messages make equal calls for reasons of their own: eight that each read one file are no loop."""
@@ -75,15 +64,7 @@ class Reader:
 
     def _begin(self) -> None:
         self.guard = LoopGuard(self.options.policy)
-        self._by_run = False
-        self._first = self._human = self._last = ""
-        self._recent: list[str] = []
-        self._open = False
-        self._step = 0
-        self._callers = ("", "")  # The first one, and that of the last step.
-        self._warnings: dict[str, str] = {}
-        self._told: list[str] = []
-        self._asked: dict[str, tuple[int, int]] = {}
+        self.counts = Counts()
         self._decision: Decision | None = None
 
     # --- Catching up ----------------------------------------------------------------------
@@ -95,12 +76,14 @@ class Reader:
         Else the thread's id is used again: with another store, or after the thread was deleted.
         Before the first step every history is.
         """
-        if not self._recent:
+        if not self.counts.recent:
             return True
         keys = {key_of(message) for message in messages if isinstance(message, AIMessage)}
-        if not keys.isdisjoint(self._recent) or has_summary(messages):
+        if not keys.isdisjoint(self.counts.recent) or has_summary(messages):
             return True
-        return bool(self._first) and any(short(m.id or "") == self._first for m in messages)
+        return bool(self.counts.first) and any(
+            short(m.id or "") == self.counts.first for m in messages
+        )
 
     def start_run(self, messages: Sequence[BaseMessage]) -> Decision | None:
         """Begin a turn: a run starts with these messages, its input among them.
@@ -114,7 +97,7 @@ class Reader:
         """
         if not self.knows(messages):
             self._begin()
-        self._by_run = True
+        self.counts.by_run = True
         revealed = self.read(messages)
         tail: list[HumanMessage] = []
         for message in reversed(messages):
@@ -130,8 +113,7 @@ class Reader:
     def start_turn(self) -> None:
         """Clear what is not previously flagged: a user spoke."""
         self.guard.human_message()
-        self._warnings.clear()
-        self._told.clear()
+        self.counts.warnings, self.counts.told, self.counts.pending = {}, [], ""
 
     def read(self, messages: Sequence[BaseMessage]) -> Decision | None:
         """Catch up with a message list: turns, steps, and their results.
@@ -142,14 +124,14 @@ class Reader:
             What the results that were read last revealed, `None` without any. Its findings are
             warnings, whatever their action: nothing is about to run. `emit` says which are new.
         """
-        if not self._first:
-            self._first = next((short(m.id) for m in messages if m.id), "")
+        if not self.counts.first:
+            self.counts.first = next((short(m.id) for m in messages if m.id), "")
         at = self._place(messages)
         revealed = None
         if at is None:
-            self._open = False
-            at = self._human_place(messages)
-        elif self._open:
+            self.counts.is_open = False
+            at = self._known_place(messages)
+        elif self.counts.is_open:
             revealed = self._close(step_at(messages, at))
         for index in range(at + 1, len(messages)):
             message = messages[index]
@@ -179,11 +161,11 @@ class Reader:
             caller: The agent's name, where the message doesn't say it.
         """
         key = key_of(step.message)
-        if not key or key != self._last:
+        if not key or key != self.counts.last:
             return self._count(step.message, step.calls, caller=caller)
         if self._decision is None:
             record = self.guard.record_for(self._named(step.calls, step.message, caller))
-            record.used = not self._open
+            record.used = not self.counts.is_open
             self._decision = allowed(record)
         return self._decision
 
@@ -192,53 +174,57 @@ class Reader:
         """What was found about the step counted last, `None` in another process."""
         return self._decision
 
+    def forget_step(self) -> None:
+        """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""
+        self._decision = None
+
     # --- What was done --------------------------------------------------------------------
 
-    def settle(self, decision: Decision, outcome: Outcome, edited: AIMessage | None = None) -> None:
-        """Tell the guard what becomes of a step.
+    def settle(
+        self,
+        step: MessageStep,
+        decision: Decision,
+        outcome: Outcome,
+        edited: AIMessage | None = None,
+    ) -> None:
+        """Tell the guard what becomes of a step; call it for every step that is decided about.
 
         Args:
+            step: The step.
             decision: What was found.
             outcome: What is done about it.
             edited: The AI message with the calls that a person changed, if any were.
         """
         if outcome.asked:
-            for loop in _loops(decision):
-                times, since = self._asked.pop(loop, (0, decision.findings[0].since))
-                self._asked[loop] = (times + 1, since)
-            self._asked = dict(list(self._asked.items())[-_LOOPS:])
+            self.counts.note_question(decision)
         if outcome.core in {"approve", "always"}:
             _approve(self.guard, decision, always=outcome.core == "always")
             self._decision = allowed(decision.record)
         elif outcome.core in {"refuse", "advise"}:
             self.guard.refuse(decision)
-            self._open = False
+            self.counts.is_open = False
             if outcome.core == "advise":
                 self.start_turn()
+        elif outcome.emit == "warned" and self.counts.is_new(decision, "model"):
+            self.counts.pending = self._warning(decision.to_model)
+        if outcome.late_text and step.results:
+            self._warn(step, self._warning(outcome.late_text))
         if edited is not None:
             # What runs is another step than the one that was counted.
             self._count(edited, calls_of(edited))
 
     def asked_before(self, decision: Decision) -> Asked:
         """Tell how often a person was asked about one of these loops, and since which step."""
-        known = [self._asked[loop] for loop in _loops(decision) if loop in self._asked]
-        number: int = getattr(decision.record, "number", 0)
-        since = min((finding.since for finding in decision.findings), default=number)
-        times = max((times for times, _ in known), default=0)
-        first = min((first for _, first in known), default=since)
-        return Asked(times, steps=max(number - since, 0), steps_in_all=max(number - first, 0))
+        return self.counts.asked_before(decision)
 
     def emit(self, decision: Decision, what: str) -> bool:
-        """Tell whether something is to be emitted: it is once for each loop and threshold.
+        """Tell whether something is to be emitted, which is once for a loop, threshold and turn.
 
         Args:
-            decision: What was found.
+            decision: What was found; without findings nothing is.
             what: What is done about it; `Outcome.emit`.
         """
-        keys = [_digest(f"{what} {f.loop} {f.threshold}") for f in decision.findings[:1]]
-        new = [key for key in keys if key not in self._told]
-        self._told = [*self._told, *new][-_TOLD:]
-        return bool(new)
+        return bool(decision.findings) and self.counts.is_new(decision, what)
 
     def request(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
         """Copy the messages of a model call with the warnings of this turn in it.
@@ -247,31 +233,14 @@ class Reader:
             `None` where there is nothing to add. The same warnings stand at the same places in
             every call of the turn, so that a provider's cache holds.
         """
-        return with_warnings(messages, self._warnings) if self._warnings else None
-
-    @property
-    def warnings(self) -> dict[str, str]:
-        """The warnings by the id of the result they stand at; `messages.with_warnings` takes it."""
-        return dict(self._warnings)
+        warnings = self.counts.warnings
+        return with_warnings(messages, warnings) if warnings else None
 
     # --- State ----------------------------------------------------------------------------
 
     def to_state(self) -> dict[str, Any]:
         """Give the counts in JSON types; what is as at the beginning is left out."""
-        whole = {
-            "run": self._by_run,
-            "first": self._first,
-            "human": self._human,
-            "last": self._last,
-            "recent": list(self._recent),
-            "open": self._open,
-            "callers": list(self._callers) if any(self._callers) else [],
-            "warnings": dict(self._warnings),
-            "told": list(self._told),
-            "asked": {loop: list(known) for loop, known in self._asked.items()},
-        }
-        kept = {key: value for key, value in whole.items() if value}
-        return {"v": _VERSION, **kept, "guard": self.guard.to_state()}
+        return {"v": VERSION, **self.counts.to_state(), "guard": self.guard.to_state()}
 
     @classmethod
     def from_state(cls, options: Options, state: Any) -> Reader:
@@ -284,12 +253,12 @@ class Reader:
         if state is None or (type(state) is dict and not state):
             return reader
         version = state.get("v") if type(state) is dict else None
-        if type(version) is not int or version != _VERSION:
+        if type(version) is not int or version != VERSION:
             shown = stored.shown(version)
-            raise GuardStateError(f"the counts have version {shown}, this release reads {_VERSION}")
+            raise GuardStateError(f"the counts have version {shown}, this release reads {VERSION}")
         try:
             reader.guard = LoopGuard.from_state(options.policy, state["guard"])
-            reader._load(state)
+            reader.counts = Counts.from_state(state)
         except GuardStateError:
             raise
         except Exception as error:  # whatever it holds, and whatever that does
@@ -297,41 +266,25 @@ class Reader:
             raise GuardStateError(f"the counts are not of `to_state`: {shown}") from error
         return reader
 
-    def _load(self, state: Mapping[str, Any]) -> None:
-        self._by_run = stored.flag(state.get("run", False))
-        self._first = stored.text(state.get("first", ""))
-        self._human = stored.text(state.get("human", ""))
-        self._last = stored.text(state.get("last", ""))
-        self._recent = [stored.text(key) for key in state.get("recent", ())][-_RECENT:]
-        self._open = stored.flag(state.get("open", False))
-        first, last = state.get("callers") or ("", "")
-        self._callers = (stored.text(first), stored.text(last))
-        self._warnings = {
-            stored.text(at): stored.text(text, _LONGEST_WARNING)
-            for at, text in dict(state.get("warnings", {})).items()
-        }
-        self._told = [stored.text(key) for key in state.get("told", ())][-_TOLD:]
-        self._asked = {
-            stored.text(loop): (stored.count(times), stored.count(since))
-            for loop, (times, since) in dict(state.get("asked", {})).items()
-        }
-
     # --- Helpers --------------------------------------------------------------------------
 
     def _place(self, messages: Sequence[BaseMessage]) -> int | None:
         """Find the message counted last: -1 before the first one, `None` where it is gone."""
-        if not self._last:
+        if not self.counts.last:
             return -1
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
-            if isinstance(message, AIMessage) and key_of(message) == self._last:
+            if isinstance(message, AIMessage) and key_of(message) == self.counts.last:
                 return index
         return None
 
-    def _human_place(self, messages: Sequence[BaseMessage]) -> int:
-        """Find the user's message that was read last: what stands before it is no news."""
+    def _known_place(self, messages: Sequence[BaseMessage]) -> int:
+        """Find the last message that was read before: what stands before it is no news."""
         for index in range(len(messages) - 1, -1, -1):
-            if self._human and short(messages[index].id or "") == self._human:
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) in self.counts.recent:
+                return index
+            if self.counts.human and short(message.id or "") == self.counts.human:
                 return index
         return -1
 
@@ -339,33 +292,28 @@ class Reader:
         message = messages[index]
         if not isinstance(message, HumanMessage) or is_generated(message):
             return
-        known = bool(message.id) and short(message.id or "") == self._human
-        self._human = short(message.id or "")
-        if self._by_run or known or not self.options.wrote_by_user(message):
+        known = bool(message.id) and short(message.id or "") == self.counts.human
+        self.counts.human = short(message.id or "")
+        if self.counts.by_run or known or not self.options.wrote_by_user(message):
             return
         if callable(self.options.is_user_message) or not written_by_node(messages, index):
             self.start_turn()
 
     def _speak(self, message: AIMessage) -> None:
         """Take in words without calls: what another agent reports may be news."""
-        self._remember(message)
-        self._open = False
+        self.counts.remember(key_of(message))
+        self.counts.is_open = False
         caller = caller_of(message)
-        if caller and self._callers[1] and caller != self._callers[1]:
+        if caller and self.counts.caller and caller != self.counts.caller:
             _observe(self.guard, str(message.text))
-
-    def _remember(self, message: AIMessage) -> None:
-        self._last = key_of(message) or self._last
-        if self._last not in self._recent:
-            self._recent = [*self._recent, self._last][-_RECENT:]
 
     def _named(
         self, calls: Sequence[Mapping[str, Any]], message: AIMessage, caller: str
     ) -> list[Mapping[str, Any]]:
         """Write the caller into the calls, but for those of the conversation's first one."""
         caller = caller_of(message) or short(caller)
-        first = self._callers[0] or caller
-        self._callers = (first, caller or self._callers[1])
+        first = self.counts.first_caller = self.counts.first_caller or caller
+        self.counts.caller = caller or self.counts.caller
         if not caller or caller == first:
             return list(calls)
         return [
@@ -384,8 +332,9 @@ class Reader:
         believe: MessageStep | None = None,
     ) -> Decision:
         decision = self.guard.check(self._named(calls, message, caller))
-        self._remember(message)
-        self._open = bool(calls)
+        self.counts.pending = ""
+        self.counts.remember(key_of(message))
+        self.counts.is_open = bool(calls)
         self._decision = decision
         if believe is not None and decision.action >= Action.ASK:
             # What became of it stands in the messages; believed only where a loop was found.
@@ -400,33 +349,27 @@ class Reader:
         if not step.complete:
             return None
         decision = self.check(step)
-        self._open = False
+        self.counts.is_open = False
         if not step.calls:
             return None
         if step.held_back and decision.action >= Action.ASK:
             self.guard.refuse(decision)
             return None
         revealed = _record(self.guard, decision.record, step)
-        self._warn(revealed if revealed.findings else decision, step)
+        told = revealed if revealed.findings else decision
+        text, self.counts.pending = self.counts.pending, ""
+        if told.findings and self.counts.is_new(told, "model"):
+            text = self._warning(told.to_model)
+        self._warn(step, text)
         return revealed
 
-    def _warn(self, decision: Decision, step: MessageStep) -> None:
-        """Keep what the model is to be told at its next call, once for a loop and threshold."""
-        if self.options.on_detected == "observe" or not decision.to_model or not step.results:
-            return
-        if self.emit(decision, "model"):
+    def _warning(self, text: str) -> str:
+        return self.options.wording.say("warning", found=text)
+
+    def _warn(self, step: MessageStep, text: str) -> None:
+        if text and step.results and self.options.on_detected != "observe":
             last = step.results[-1]
-            text = self.options.wording.say("warning", found=decision.to_model)
-            self._warnings[last.id or last.tool_call_id] = text[:_LONGEST_WARNING]
-            self._warnings = dict(list(self._warnings.items())[-_WARNINGS:])
-
-
-def _loops(decision: Decision) -> list[str]:
-    return [_digest(f.loop) for f in decision.findings if f.action >= Action.ASK]
-
-
-def _digest(text: str) -> str:
-    return xxh3_64_hexdigest(text.encode("utf-8", "backslashreplace"))
+            self.counts.warn(last.id or last.tool_call_id, text)
 
 
 # --- The core as it is and as it becomes: these three go when only one of them is left ----------

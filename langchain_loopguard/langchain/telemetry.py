@@ -223,6 +223,7 @@ def _event(decision: Decision, outcome: Outcome, adapter: Adapter) -> dict[str, 
         "action": decision.action.name.lower(),
         "done": outcome.emit,
         "prevented": outcome.prevented,
+        "thread": _thread(_config()),
         "message": decision.to_person,
         "findings": [finding.as_dict() for finding in decision.findings],
     }
@@ -277,7 +278,7 @@ def _to_otel_log(event: dict[str, Any], decision: Decision) -> None:
         "gen_ai.tool.name": tools[0] if len(tools) == 1 else None,
         "gen_ai.tool.call.id": _id_of(calls[0]) if len(calls) == 1 else None,
         "gen_ai.agent.name": (config.get("metadata") or {}).get("lc_agent_name"),
-        "gen_ai.conversation.id": (config.get("configurable") or {}).get("thread_id"),
+        "gen_ai.conversation.id": _thread(config),
     }
     attributes = {f"{EVENT}.{name}": value for name, value in _flat(event).items()}
     attributes |= {name: str(value) for name, value in known.items() if value}
@@ -297,6 +298,11 @@ def _config() -> Mapping[str, Any]:
     """Give the config of the run that this is called in, an empty one outside of runs."""
     runnables = sys.modules.get("langchain_core.runnables.config")
     return runnables.ensure_config() if runnables is not None else {}
+
+
+def _thread(config: Mapping[str, Any]) -> str:
+    """Read the id of the thread as a checkpointer knows it; metadata may say something else."""
+    return str((config.get("configurable") or {}).get("thread_id") or "")
 
 
 def _flat(event: dict[str, Any]) -> dict[str, Any]:

@@ -49,8 +49,8 @@ class Wording:
     nobody: str = " Nobody could be asked how to go on."
     """Behind `final`, where a person was to be asked and no thread is saved."""
     asked_again: str = (
-        "You were asked about this loop {times} before and it went on each time: {calls} more "
-        "since the first question, and it still brings nothing new."
+        "You were asked about this loop {times} before and it went on each time: {calls} since it "
+        "began, and it still brings nothing new."
     )
     """To the person, from the second question about one loop on, before everything else."""
     choice_continue: str = "Run the calls; asked again after twice as many"

@@ -103,5 +103,5 @@ class Talk:
         outcome = decide(
             found, step, mode="interrupt", can_ask=True, options=self.options, reply=reply
         )
-        self.reader.settle(found, outcome)
+        self.reader.settle(step, found, outcome)
         return outcome

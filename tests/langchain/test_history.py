@@ -11,8 +11,9 @@ from langchain_loopguard.langchain.history import Reader
 from langchain_loopguard.langchain.marks import Mark, replacement, with_mark
 from langchain_loopguard.langchain.messages import last_step
 from langchain_loopguard.langchain.options import Options
+from langchain_loopguard.langchain.outcome import decide
 from langchain_loopguard.langchain.replies import Reply
-from tests.langchain.made import LOOK, Talk, result, said
+from tests.langchain.made import LOOK, Talk, decision, result, said
 
 
 def test_equal_steps_are_asked_about_and_every_restart_goes_on():
@@ -180,6 +181,16 @@ def test_an_unknown_history_is_a_new_conversation():
     assert not any(talk.asked)
 
 
+def test_a_step_that_is_taken_back_does_not_count_those_before_it_again():
+    talk = Talk().human()
+    for _ in range(3):
+        talk.step()
+    talk.reader.read(talk.messages)
+    del talk.messages[-2:]
+    talk.reader.read(talk.messages)
+    assert talk.step().record.number == 4
+
+
 def test_a_summary_keeps_the_counts():
     talk = Talk().human()
     for _ in range(4):
@@ -216,6 +227,43 @@ def test_a_warning_stands_in_the_request_once_for_a_loop_and_threshold():
     assert 1 <= len(added) <= 4
     assert all(type(message.content) is str for message in added)
     assert [message.content for message in talk.messages] == saved
+
+
+def test_a_warning_about_a_step_waits_for_its_results_over_a_restart():
+    talk = Talk(on_detected="warn").human()
+    talk.step()
+    talk.messages.append(said(2, LOOK))
+    step = last_step(talk.messages)
+    talk.reader.read(talk.messages)
+    talk.reader.check(step)
+    found = decision(Action.WARN)
+    outcome = decide(found, step, mode="warn", can_ask=True, options=talk.options)
+    talk.reader.settle(step, found, outcome)
+    again = Reader.from_state(talk.options, talk.reader.to_state())
+    talk.messages.append(result(2))
+    again.read(talk.messages)
+    assert "Try something else." in again.request(talk.messages)[-1].content
+
+
+def test_what_a_late_step_is_told_stands_below_its_result():
+    talk = Talk(on_detected="refuse").human()
+    talk.step()
+    step = last_step(talk.messages)
+    found = decision()
+    outcome = decide(found, step, mode="refuse", can_ask=True, options=talk.options)
+    talk.reader.settle(step, found, outcome)
+    assert "Try something else." in talk.reader.request(talk.messages)[-1].content
+
+
+def test_every_question_about_a_loop_is_counted():
+    talk = Talk().human()
+    times = []
+    while len(times) < 4:
+        found = talk.step()
+        if found.action is Action.ASK:
+            times.append(talk.reader.asked_before(found).times)
+            talk.settle(found, Reply("continue"))
+    assert times == [0, 1, 2, 3]
 
 
 def test_mode_observe_warns_nobody():
