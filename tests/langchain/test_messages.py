@@ -2,11 +2,15 @@
 
 import copy
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
+import langchain_loopguard.langchain
 from langchain_loopguard.langchain.errors import (
     InvalidResumeError,
     LoopDetectedError,
@@ -121,3 +125,14 @@ def test_calls_are_edited_left_and_taken_out():
     assert not edited.invalid_tool_calls
     assert [call["id"] for call in only_calls(message, {"call_1_1"}).tool_calls] == ["call_1_1"]
     assert without_calls(message).content == content[:1]
+
+
+def test_nothing_of_langgraph_is_imported():
+    names = [path.stem for path in Path(langchain_loopguard.langchain.__file__).parent.glob("*.py")]
+    code = "import sys, importlib\n" + "\n".join(
+        f"importlib.import_module('langchain_loopguard.langchain.{name}')"
+        for name in names
+        if name != "__init__"
+    )
+    code += "\nsys.exit(any(name.partition('.')[0] in {'langgraph', 'langchain'} for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
