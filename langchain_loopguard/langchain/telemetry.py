@@ -167,49 +167,34 @@ class SignalFilter(logging.Filter):
     """Turns LangChain's "Error in ..." for a handler's own signals into an informative line.
 
     LangChain logs whatever leaves a callback handler as an error; a question, a refusal and an
-    end leave it so on purpose. Everything else passes as it is.
+    end leave it so on purpose. Everything else passes as it is, a fault of the guard too.
     """
 
-    _SIGNALS: Mapping[str, str] = {
-        "GraphInterrupt": "asks a person",
-        "ParentCommand": "ends the run with a final message",
-        "Refused": "holds a call back",
-        "<what a person said>": "holds a call back",
-        "GraphLoopDetectedError": "ends the run",
-        "LoopDetectedError": "ends the run",
-        "GraphInvalidResumeError": "was given no answer that it understands",
-    }
-
-    def __init__(self, handlers: set[str]) -> None:
-        """Take the class names of the handlers whose signals are known."""
-        super().__init__()
-        self.handlers = handlers
+    _announced = threading.local()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Reword a record that is about a signal; never holds one back."""
+        """Reword a record that is about the signal announced last; holds none back."""
+        shown, does = getattr(self._announced, "signal", (None, ""))
         given = list(record.args) if isinstance(record.args, tuple) else []
-        if len(given) != len(("class", "event", "error")) or given[0] not in self.handlers:
-            return True
-        _, event, error = given
-        said = str(error)
-        for signal, does in self._SIGNALS.items():
-            if said.startswith(signal):
-                record.msg, record.args = (
-                    "The loop guard %s (%s); this is no error.",
-                    (does, event),
-                )
+        if shown is not None and len(given) == len(("class", "event", "error")):
+            _, event, error = given
+            if error == shown:
+                record.msg, record.args = "The loop guard %s (%s); no error.", (does, event)
                 record.levelno, record.levelname = logging.INFO, "INFO"
         return True
 
     @classmethod
-    def install(cls, handler: str) -> None:
-        """Put the filter on LangChain's logger, once, for one more class of handlers."""
+    def announce(cls, error: Exception, does: str) -> None:
+        """Note a signal right before a handler raises it; LangChain logs it in the same thread.
+
+        Args:
+            error: The signal.
+            does: What it does, such as "asks a person".
+        """
         target = logging.getLogger(_MANAGER)
-        for known in target.filters:
-            if isinstance(known, cls):
-                known.handlers.add(handler)
-                return
-        target.addFilter(cls({handler}))
+        if not any(isinstance(known, cls) for known in target.filters):
+            target.addFilter(cls())
+        cls._announced.signal = (repr(error), does)
 
 
 # --- Channels -------------------------------------------------------------------------------------
