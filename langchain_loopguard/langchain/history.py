@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader"]
 
+_REPEATED = frozenset({"observed", "warned", "refused"})
 _CALLER = "lc_agent_name"
 """The key under which the caller stands in the arguments that are counted. Agents that share
 messages make equal calls for reasons of their own: eight that each read one file are no loop."""
@@ -218,13 +219,18 @@ class Reader:
         return self.counts.asked_before(decision)
 
     def emit(self, decision: Decision, what: str) -> bool:
-        """Tell whether something is to be emitted, which is once for a loop, threshold and turn.
+        """Tell whether something is to be emitted; `Telemetry.emit` takes it as `is_new`.
+
+        What a guard does again and again by itself is emitted once for a loop, threshold and
+        turn. A question, a person's answer and an end are emitted each time.
 
         Args:
             decision: What was found; without findings nothing is.
             what: What is done about it; `Outcome.emit`.
         """
-        return bool(decision.findings) and self.counts.is_new(decision, what)
+        if not decision.findings or what not in _REPEATED:
+            return bool(decision.findings)
+        return self.counts.is_new(decision, what)
 
     def request(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
         """Copy the messages of a model call with the warnings of this turn in it.

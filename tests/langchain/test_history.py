@@ -274,14 +274,16 @@ def test_mode_observe_warns_nobody():
     assert talk.reader.request(talk.messages) is None
 
 
-def test_an_event_is_new_once():
+def test_what_a_guard_does_by_itself_is_new_once():
     talk = Talk().human()
     while not any(talk.asked):
         found = talk.step()
-    assert talk.reader.emit(found, "asked")
-    assert not talk.reader.emit(found, "asked")
+    assert talk.reader.emit(found, "refused")
+    assert not talk.reader.emit(found, "refused")
     again = Reader.from_state(talk.options, talk.reader.to_state())
-    assert not again.emit(found, "asked")
+    assert not again.emit(found, "refused")
+    assert talk.reader.emit(found, "approved")
+    assert talk.reader.emit(found, "approved")
 
 
 def test_without_counts_the_marks_tell_what_a_person_approved():
