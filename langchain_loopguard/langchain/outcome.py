@@ -268,8 +268,12 @@ def decide(
 
 
 def noticed(decision: Decision, options: Options) -> Outcome:
-    """Say what is done about what results revealed: nothing is held back, whatever was found."""
-    if not decision.findings:
+    """Say what is done about what results revealed: nothing is held back, whatever was found.
+
+    A loop is emitted when its next step is about to run, or one loop would be emitted twice; the
+    model reads of it at once.
+    """
+    if decision.action is not Action.WARN:
         return Outcome("run")
     observes = options.on_detected == "observe"
     return Outcome("run", emit="observed" if observes else "warned", log=decision.to_person)

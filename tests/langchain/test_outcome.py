@@ -151,9 +151,12 @@ def test_a_callable_that_gives_something_odd_is_told():
 
 
 def test_what_results_reveal_holds_nothing_back():
-    assert (noticed(decision(), Options()).next, noticed(decision(), Options()).emit) == (
-        "run",
-        "warned",
-    )
-    assert noticed(decision(), Options(on_detected="observe")).emit == "observed"
-    assert noticed(decision(Action.ALLOW), Options()).emit == ""
+    warning = decision(Action.WARN)
+    got = noticed(warning, Options())
+    assert (got.next, got.emit) == ("run", "warned")
+    assert noticed(warning, Options(on_detected="observe")).emit == "observed"
+
+
+@pytest.mark.parametrize("action", [Action.ALLOW, Action.ASK, Action.STOP])
+def test_a_loop_is_emitted_when_its_next_step_is_about_to_run(action):
+    assert noticed(decision(action), Options()).emit == ""
