@@ -35,6 +35,11 @@ _TOLD = 32
 _LOOPS = 16
 """Names of loops of which it is known how often a person was asked."""
 _LONGEST_WARNING = 2000
+_TOOLS = 64
+"""Tools whose declarations are saved; an agent has some dozens at most."""
+_LONGEST_NAME = 128
+_TRAITS = 8
+_HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint")
 
 
 @dataclass(slots=True)
@@ -54,6 +59,8 @@ class Counts:
         warnings: The warnings of this turn, by the id of the result they stand at.
         told: What was emitted in this turn.
         asked: For a loop, how often a person was asked, and the step where it began.
+        tools: What tools declare of themselves, by name: another process that takes a run up
+            must reach the same verdict before it has seen the tools.
     """
 
     by_run: bool = False
@@ -68,6 +75,17 @@ class Counts:
     warnings: dict[str, str] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     asked: dict[str, list[int]] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def declare(self, name: str, metadata: Any) -> bool:
+        """Note what a tool declares; tells whether it declares anything new."""
+        known = _declared(metadata)
+        if not known or self.tools.get(name) == known or len(name) > _LONGEST_NAME:
+            return False
+        if len(self.tools) >= _TOOLS and name not in self.tools:
+            return False
+        self.tools[name] = known
+        return True
 
     def remember(self, key: str) -> None:
         """Note an AI message as the one counted last; one without a key leaves the place."""
@@ -134,6 +152,10 @@ class Counts:
                 stored.text(loop): [stored.count(times), stored.count(since)]
                 for loop, (times, since) in dict(state.get("asked", {})).items()
             },
+            tools={
+                stored.text(name): _declared(metadata)
+                for name, metadata in list(dict(state.get("tools", {})).items())[:_TOOLS]
+            },
         )
 
 
@@ -145,6 +167,18 @@ def _loops(decision: Decision) -> list[str]:
     record: Any = decision.record
     calls = [getattr(call, "identity", None) for call in getattr(record, "calls", ())]
     return [_digest(name) for name in (*named, f"{getattr(record, 'digest', calls)}")]
+
+
+def _declared(metadata: Any) -> dict[str, Any]:
+    """Copy what a tool's `metadata` says to a guard: MCP's hints, and `loop_guard`."""
+    if type(metadata) is not dict:
+        return {}
+    hints = metadata.get("annotations")
+    found = {**(hints if type(hints) is dict else {}), **metadata}
+    kept: dict[str, Any] = {k: v for k, v in found.items() if k in _HINTS and type(v) is bool}
+    own = metadata.get("loop_guard")
+    own = {k: v for k, v in own.items() if type(v) is bool} if type(own) is dict else {}
+    return {**kept, **({"loop_guard": own} if own and len(own) <= _TRAITS else {})}
 
 
 def _digest(text: str) -> str:

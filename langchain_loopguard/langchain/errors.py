@@ -26,6 +26,7 @@ __all__ = [
     "bubbling",
     "error_of_facts",
     "facts_of",
+    "is_signal",
     "loop_error",
 ]
 
@@ -72,6 +73,12 @@ def bubbling(kind: type[_E]) -> type[_E]:
         return kind
     made: type[_E] = _bubbling(kind, errors.GraphBubbleUp)  # type: ignore[arg-type]
     return made
+
+
+def is_signal(error: BaseException) -> bool:
+    """Tell whether LangGraph means something by an exception: a question, a way, an answer."""
+    errors = sys.modules.get("langgraph.errors")
+    return errors is not None and isinstance(error, errors.GraphBubbleUp)
 
 
 @functools.cache

@@ -34,7 +34,7 @@ from langchain_loopguard.langchain.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from langchain_core.messages import BaseMessage
 
@@ -63,10 +63,19 @@ class Reader:
         self.options = options
         self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self, tools: dict[str, dict[str, Any]] | None = None) -> None:
         self.guard = LoopGuard(self.options.policy)
-        self.counts = Counts()
+        self.counts = Counts(tools=tools or {})
+        for name, metadata in self.counts.tools.items():
+            self.guard.declare(name, metadata)
         self._decision: Decision | None = None
+
+    def declare(self, tools: Iterable[Any]) -> None:
+        """Take in what tools declare in their `metadata`; saved with the counts."""
+        for tool in tools:
+            name, metadata = getattr(tool, "name", None), getattr(tool, "metadata", None)
+            if metadata and type(name) is str and self.counts.declare(name, metadata):
+                self.guard.declare(name, self.counts.tools[name])
 
     # --- Catching up ----------------------------------------------------------------------
 
@@ -97,7 +106,7 @@ class Reader:
             As `read`.
         """
         if not self.knows(messages):
-            self._begin()
+            self._begin(self.counts.tools)
         self.counts.by_run = True
         revealed = self.read(messages)
         tail: list[HumanMessage] = []
@@ -265,6 +274,8 @@ class Reader:
         try:
             reader.guard = LoopGuard.from_state(options.policy, state["guard"])
             reader.counts = Counts.from_state(state)
+            for name, metadata in reader.counts.tools.items():
+                reader.guard.declare(name, metadata)
         except GuardStateError:
             raise
         except Exception as error:  # whatever it holds, and whatever that does

@@ -128,8 +128,9 @@ class Telemetry:
 
         Args:
             error: What was raised in the guard.
-            thread: The conversation that it befell.
+            thread: The conversation that it befell, by default the running one.
         """
+        thread = thread or _thread(_config())
         self.stats.add("faults")
         if not self._fail_open:
             raise error
