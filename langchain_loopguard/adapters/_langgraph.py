@@ -23,7 +23,7 @@ from langchain_loopguard.langchain.messages import short
 try:
     from langgraph._internal._runnable import RunnableCallable
 except ImportError:  # where it was, and where later releases say that it is
-    from langgraph.utils.runnable import RunnableCallable
+    from langgraph.utils.runnable import RunnableCallable  # type: ignore[attr-defined]
 try:
     from langgraph.types import TracePolicy, omit_payload
 except ImportError:  # before LangGraph had it, spans were recorded as they came
@@ -205,7 +205,7 @@ def wrap_node(
     arun.__annotations__.clear()
     wrapped = RunnableCallable(run, arun, name=inner.get_name(), trace=False, recurse=False)
     with contextlib.suppress(AttributeError):
-        wrapped.tools_by_name = inner.tools_by_name
+        wrapped.tools_by_name = inner.tools_by_name  # type: ignore[attr-defined]
     spec.runnable = wrapped
 
 

@@ -90,8 +90,19 @@ class Gate:
         """
         self.options = options
         self.telemetry = Telemetry(adapter, fail_open=options.fail_open)
-        self.tools = tuple(tools)
+        self._tools: dict[str, Any] = {}
+        self._note(tools)
         self._kept = _Kept()
+        self._memory: dict[str, Reader] = {}
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what one process has at hand."""
+        return {"options": self.options, "telemetry": self.telemetry, "_tools": self._tools}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin with nothing at hand."""
+        vars(self).update(state, _kept=_Kept(), _memory={}, _lock=threading.Lock())
 
     def stats(self) -> Mapping[Count, int]:
         """Count what was done since it was made; see `Stats`."""
@@ -118,8 +129,42 @@ class Gate:
             if type(version) is int and version > VERSION:
                 return None
             reader = Reader(self.options)
-        reader.declare(self.tools)
+        reader.declare(self._tools.values())
         return reader
+
+    def recall(self, key: str, messages: Sequence[BaseMessage]) -> Reader:
+        """Give the reader that is kept in memory for a conversation; it is the caller's alone.
+
+        Args:
+            key: The conversation.
+            messages: Its history; a reader that knows another one begins anew.
+        """
+        with self._lock:
+            reader = self._memory.pop(key, None)
+        if reader is None or not reader.knows(messages):
+            reader = Reader(self.options)
+            reader.declare(self._tools.values())
+        return reader
+
+    def remember(self, key: str, reader: Reader) -> None:
+        """Keep a reader in memory, for where nothing may be saved."""
+        with self._lock:
+            self._memory[key] = reader
+            if len(self._memory) > _MOST_REMEMBERED:
+                del self._memory[next(iter(self._memory))]
+
+    def declare(self, reader: Reader, tools: Iterable[Any]) -> None:
+        """Take in what tools declare of themselves that are seen only now."""
+        found = [tool for tool in tools if getattr(tool, "metadata", None)]
+        if found:
+            self._note(found)
+            reader.declare(found)
+
+    def _note(self, tools: Iterable[Any]) -> None:
+        for tool in tools:
+            name = getattr(tool, "name", None)
+            if type(name) is str and len(self._tools) < _MOST_TOOLS:
+                self._tools[name] = tool
 
     def start_run(self, reader: Reader, messages: Sequence[BaseMessage]) -> None:
         """Begin a turn, see `Reader.start_run`."""
@@ -240,6 +285,9 @@ def _decided(step: MessageStep) -> list[dict[str, Any]]:
 
 
 # --- Readers at hand ------------------------------------------------------------------------------
+
+_MOST_REMEMBERED = 512
+_MOST_TOOLS = 256
 
 _MOST = 64
 """Readers that are kept, at most some 60 KB each; of runs that take turns beyond that, the counts

@@ -19,11 +19,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_loopguard.core.calls import call_id, call_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
     "SOURCE",
     "Mark",
+    "ends_of",
     "final_message",
     "has_summary",
     "is_generated",
@@ -88,6 +89,17 @@ def mark_of(message: BaseMessage) -> Mark:
         ends=ends if type(ends) is dict and ends.get("as") in {"raise", "final"} else {},
         before=before if before in {"approved", "refused"} else "",
     )
+
+
+def ends_of(messages: Sequence[BaseMessage]) -> Mapping[str, Any]:
+    """Read how the run ends now that the last calls have results, empty where it goes on."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            return mark_of(message).ends
+        # What a framework adds behind the results, a picture for one, changes nothing.
+        if not (isinstance(message, HumanMessage) and is_generated(message)):
+            break
+    return {}
 
 
 def replacement(
