@@ -20,9 +20,14 @@ from langchain_loopguard.core.signature import batch_signature, call_signature
 
 if TYPE_CHECKING:
     from langchain_loopguard.callbacks import LoopGuardCallbackHandler
-    from langchain_loopguard.errors import InvalidResumeError
+    from langchain_loopguard.langchain.errors import InvalidResumeError
     from langchain_loopguard.middleware import LoopGuardMiddleware
-    from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
+    from langchain_loopguard.node import (
+        LoopGuardNode,
+        LoopGuardState,
+        add_loop_guard,
+        guard_stats,
+    )
     from langchain_loopguard.policy_file import PolicyFileError
     from langchain_loopguard.subagents import guard_subagents
 
@@ -46,6 +51,7 @@ __all__ = [
     "add_loop_guard",
     "batch_signature",
     "call_signature",
+    "guard_stats",
     "guard_subagents",
     "hash_results",
     "is_costly_batch",
@@ -55,13 +61,14 @@ __all__ = [
 # Name -> the module that holds it, and the extra that brings what the module imports (None:
 # nothing beyond the package's own dependencies).
 _LATER: dict[str, tuple[str, str | None]] = {
-    "InvalidResumeError": ("langchain_loopguard.errors", None),
+    "InvalidResumeError": ("langchain_loopguard.langchain.errors", None),
     "LoopGuardCallbackHandler": ("langchain_loopguard.callbacks", None),
     "LoopGuardMiddleware": ("langchain_loopguard.middleware", "langchain"),
     "LoopGuardNode": ("langchain_loopguard.node", "langgraph"),
     "LoopGuardState": ("langchain_loopguard.node", "langgraph"),
     "PolicyFileError": ("langchain_loopguard.policy_file", None),
     "add_loop_guard": ("langchain_loopguard.node", "langgraph"),
+    "guard_stats": ("langchain_loopguard.node", "langgraph"),
     "guard_subagents": ("langchain_loopguard.subagents", "langchain"),
 }
 

@@ -171,14 +171,14 @@ class Gate:
         try:
             self._notice(reader, reader.start_run(messages))
         except Exception as error:  # noqa: BLE001 - logged, or raised if the user wants so
-            self._fault(error)
+            self.fault(error)
 
     def read(self, reader: Reader, messages: Sequence[BaseMessage]) -> None:
         """Take in what stands in the history, and emit what results revealed."""
         try:
             self._notice(reader, reader.read(messages))
         except Exception as error:  # noqa: BLE001 - as above
-            self._fault(error)
+            self.fault(error)
 
     def take(
         self,
@@ -220,7 +220,7 @@ class Gate:
                     decision, step, messages, asked=asked, options=self.options, editable=editable
                 )
         except Exception as error:  # noqa: BLE001 - as above
-            self._fault(error)
+            self.fault(error)
             return None
         if question is None or ask is None:
             self.telemetry.stats.add("checked")
@@ -243,7 +243,7 @@ class Gate:
             reader.settle(step, decision, outcome, edited)
             self.telemetry.emit(decision, outcome, is_new=reader.emit(decision, outcome.emit))
         except Exception as error:  # noqa: BLE001 - what was decided is carried out all the same
-            self._fault(error)
+            self.fault(error)
         return Passed(step, decision, outcome, edited)
 
     def save(self, reader: Reader, messages: Sequence[BaseMessage] = ()) -> dict[str, Any] | None:
@@ -260,7 +260,7 @@ class Gate:
             counts = reader.to_state()
             self.keep(reader, counts, messages)
         except Exception as error:  # noqa: BLE001 - as above
-            self._fault(error)
+            self.fault(error)
             return None
         return counts
 
@@ -274,7 +274,8 @@ class Gate:
             outcome = noticed(revealed, self.options)
             self.telemetry.emit(revealed, outcome, is_new=reader.emit(revealed, outcome.emit))
 
-    def _fault(self, error: Exception) -> None:
+    def fault(self, error: Exception) -> None:
+        """Log a fault of the guard, or raise it; a signal of the host is none."""
         if is_signal(error):
             raise error
         self.telemetry.fault(error)
