@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import LastValue
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
-from langgraph.types import interrupt
+from langgraph.types import Interrupt, interrupt
 
 from langchain_loopguard.langchain.messages import short
 
@@ -32,23 +32,29 @@ else:
     TRACE_POLICY = TracePolicy(process_inputs=omit_payload, process_outputs=omit_payload)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from langgraph.graph import StateGraph
 
 __all__ = [
     "TRACE_POLICY",
     "RunnableCallable",
+    "SavedQuestion",
     "add_channel",
     "agent_scope",
     "ask_person",
     "can_ask",
+    "given_resume",
     "is_nested",
     "is_resumed",
+    "new_path",
+    "question_id",
     "read_channel",
     "replaces_by_id",
     "routed_path",
     "running_channel",
+    "runs_in",
+    "saved_questions",
     "thread_key",
     "wrap_node",
     "write_channel",
@@ -66,12 +72,15 @@ _TYPED_RESUME = "response_schema" in inspect.signature(interrupt).parameters
 # --- The running task -----------------------------------------------------------------------------
 
 
-def _configurable() -> Mapping[str, Any]:
+def _config() -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = get_config().get("configurable") or {}
+        return get_config()
     except RuntimeError:  # not inside a graph
         return {}
-    return found
+
+
+def _configurable(config: Any = None) -> Mapping[str, Any]:
+    return (config or _config()).get("configurable") or {}
 
 
 def can_ask() -> bool:
@@ -96,11 +105,9 @@ def is_resumed() -> bool:
         return False
 
 
-def _namespace() -> str:
-    try:
-        return str(get_config()["metadata"].get("langgraph_checkpoint_ns") or "")
-    except (KeyError, RuntimeError):
-        return ""
+def _namespace(config: Any = None) -> str:
+    metadata = (config or _config()).get("metadata") or {}
+    return str(metadata.get("langgraph_checkpoint_ns") or "")
 
 
 def agent_scope() -> str:
@@ -108,9 +115,9 @@ def agent_scope() -> str:
     return _namespace().rpartition("|")[0]
 
 
-def is_nested() -> bool:
+def is_nested(config: Any = None) -> bool:
     """Tell whether this is called in a graph that runs within a node of another one."""
-    return "|" in _namespace()
+    return "|" in _namespace(config)
 
 
 def thread_key() -> str:
@@ -118,14 +125,15 @@ def thread_key() -> str:
     return f"{short(str(_configurable().get('thread_id') or ''))}|{agent_scope()}"
 
 
-def read_channel(key: str, *, fresh: bool = False) -> Any:
+def read_channel(key: str, *, fresh: bool = False, config: Any = None) -> Any:
     """Read a channel of the graph that this is called in, `None` without it.
 
     Args:
         key: The channel's key; it need not be one of the node's own input.
         fresh: Whether to see what the task has written up to now, the run's input at its start.
+        config: The task's config, where it isn't the running one: LangGraph sets none at the start.
     """
-    read = _configurable().get(_READ)
+    read = _configurable(config).get(_READ)
     if read is None:
         return None
     with contextlib.suppress(Exception):  # no such channel, or nothing in it
@@ -133,9 +141,9 @@ def read_channel(key: str, *, fresh: bool = False) -> Any:
     return None
 
 
-def write_channel(key: str, value: Any) -> None:
-    """Write to a channel besides what the task writes by itself."""
-    _configurable()[_SEND]([(key, value)])
+def write_channel(key: str, value: Any, config: Any) -> None:
+    """Write to a channel besides what the task with this config writes by itself."""
+    _configurable(config)[_SEND]([(key, value)])
 
 
 def running_channel(key: str) -> Any:
@@ -201,33 +209,114 @@ def wrap_node(
     async def arun(state: Any, config: Any) -> Any:
         return await around_async(state, lambda given: inner.ainvoke(given, config))
 
-    run.__annotations__.clear()
-    arun.__annotations__.clear()
-    wrapped = RunnableCallable(run, arun, name=inner.get_name(), trace=False, recurse=False)
+    wrapped = _callable(run, arun, inner.get_name())
     with contextlib.suppress(AttributeError):
-        wrapped.tools_by_name = inner.tools_by_name  # type: ignore[attr-defined]
+        wrapped.tools_by_name = inner.tools_by_name
     spec.runnable = wrapped
 
 
-def routed_path(branch: Any, route: Callable[[Any, Any], Any], end: str) -> Any:
+def routed_path(branch: Any, route: Callable[[Any, Any, Any], Any], end: str) -> Any:
     """Give a conditional edge whose way is chosen anew.
 
     Args:
         branch: One of `builder.branches[node]`.
-        route: Takes the state and the way that the edge would go, and gives the one to go.
+        route: Takes the state, the config and the way that the edge would go; gives the one to go.
         end: Where `route` may send besides.
     """
     inner = branch.path
 
     def path(state: Any, config: Any) -> Any:
-        return route(state, inner.invoke(state, config))
+        return route(state, config, inner.invoke(state, config))
 
     async def apath(state: Any, config: Any) -> Any:
-        return route(state, await inner.ainvoke(state, config))
+        return route(state, config, await inner.ainvoke(state, config))
 
-    path.__annotations__.clear()
-    apath.__annotations__.clear()
     ends = None if branch.ends is None else {**branch.ends, end: end}
-    return branch._replace(
-        path=RunnableCallable(path, apath, name=inner.get_name(), trace=False), ends=ends
-    )
+    return branch._replace(path=_callable(path, apath, inner.get_name()), ends=ends)
+
+
+def new_path(name: str, route: Callable[[Any, Any], Any]) -> Any:
+    """Make the path of a conditional edge that takes the config too and is no run in a trace."""
+
+    def path(state: Any, config: Any) -> Any:
+        return route(state, config)
+
+    return _callable(path, None, name)
+
+
+def _callable(run: Any, arun: Any, name: str) -> Any:
+    # LangGraph warns of a parameter `config` that is annotated as anything of its own.
+    for function in (run, arun):
+        if function is not None:
+            function.__annotations__.clear()
+    return RunnableCallable(run, arun, name=name, trace=False, recurse=False)
+
+
+# --- Questions that tasks have asked --------------------------------------------------------------
+
+_OF_UNDONE = frozenset({"__interrupt__", "__resume__", "__error__", "__error_source_node__"})
+"""What is saved of a task that is to be started again."""
+
+
+class SavedQuestion(NamedTuple):
+    """A question of one of the tasks of the running step, as it was saved.
+
+    Attributes:
+        id: The interrupt's id.
+        value: What was asked.
+        answers: What the task was resumed with so far; the first answers its first question.
+    """
+
+    id: str
+    value: Any
+    answers: Sequence[Any]
+
+
+def runs_in(ns: str) -> bool:
+    """Tell whether this is called in the context of the task with this namespace.
+
+    It is not in a thread that was started by hand; nothing can be asked there.
+    """
+    configurable = _configurable()
+    return configurable.get("checkpoint_ns") == ns and _SCRATCHPAD in configurable
+
+
+def question_id(ns: str) -> str:
+    """Give the id of the first interrupt of a task, the same in every process."""
+    return Interrupt.from_ns(None, ns).id
+
+
+def given_resume() -> Any:
+    """Give what the thread was resumed with in this step, `None` where that came by id."""
+    try:
+        return _configurable()[_SCRATCHPAD].get_null_resume(False)  # noqa: FBT003
+    except Exception:  # noqa: BLE001 - the host's internals
+        return None
+
+
+def saved_questions() -> list[SavedQuestion]:
+    """List the questions that tasks of this step have asked, in other processes perhaps.
+
+    LangGraph loads what is saved of a step when a run begins and gives each task a function that
+    looks into it. Nothing else is within reach of a callback: an async saver refuses to be read
+    from the event loop that it serves.
+    """
+    try:
+        look = _configurable()[_SCRATCHPAD].get_null_resume
+        place = look.__code__.co_freevars.index("pending_writes")
+        writes = look.__closure__[place].cell_contents
+    except Exception:  # noqa: BLE001 - as above
+        return []
+    answers = {task: value for task, channel, value in writes or () if channel == "__resume__"}
+    done = {task for task, channel, _ in writes or () if channel not in _OF_UNDONE}
+    return [
+        SavedQuestion(item.id, item.value, _listed(answers.get(task, ())))
+        for task, channel, items in writes or ()
+        # A task that is done and took no answer will not ask again.
+        if channel == "__interrupt__" and (task in answers or task not in done)
+        for item in items
+    ]
+
+
+def _listed(answers: Any) -> Sequence[Any]:
+    return answers if isinstance(answers, list | tuple) else [answers]
