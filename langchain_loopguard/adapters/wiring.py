@@ -23,9 +23,9 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from langchain_loopguard.adapters._langgraph import (
-    RunnableCallable,
     add_channel,
     is_nested,
+    new_path,
     read_channel,
     replaces_by_id,
     routed_path,
@@ -186,22 +186,24 @@ class _Around(GraphGuard):
     commands = False
     """Whether the way is told by a `Command`, since the tools node has no edges."""
 
-    def begin(self, _: Any, way: Any) -> Any:
+    def begin(self, _: Any, config: Any, way: Any) -> Any:
         """Begin a turn with the run's input, and give results to calls that were left open."""
         try:
-            messages = self.as_messages(read_channel(self.messages_key, fresh=True) or [])
+            messages = self.as_messages(
+                read_channel(self.messages_key, fresh=True, config=config) or []
+            )
             whole = complete(messages, self.gate.options.wording.not_run) if self.replaces else None
             if whole is not None:
                 update = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]
-                write_channel(self.messages_key, update)
-            counts = read_channel(self.state_key)
-            given = read_channel(self.state_key, fresh=True)
+                write_channel(self.messages_key, update, config)
+            counts = read_channel(self.state_key, config=config)
+            given = read_channel(self.state_key, fresh=True, config=config)
             # A graph that is handed over to goes on in the turn of the others. Counts that came
             # with the input are somebody else's.
-            reader = self.gate.open(counts) if given is counts and not is_nested() else None
+            reader = self.gate.open(counts) if given == counts and not is_nested(config) else None
             if reader is not None:
                 self.gate.start_run(reader, whole or messages)
-                write_channel(self.state_key, self.gate.save(reader))
+                write_channel(self.state_key, self.gate.save(reader), config)
         except Exception as error:  # noqa: BLE001 - logged, or raised if the user wants so
             self.gate.fault(error)
         return way
@@ -380,9 +382,7 @@ def _begin_at_start(builder: _Builder, guard: _Around) -> None:
     first = next((to for at, to in sorted(builder.edges) if at == START), None)
     if first is not None:
         builder.edges.remove((START, first))
-        path = RunnableCallable(
-            lambda state: guard.begin(state, first), name=f"to_{first}", trace=False
-        )
+        path = new_path(f"to_{first}", lambda state, config: guard.begin(state, config, first))
         builder.add_conditional_edges(START, path, [first])
     elif branches:
         name = next(iter(branches))
@@ -398,7 +398,7 @@ def _lead(
         Whether the tools have no edges and go where a `Command` says.
     """
 
-    def onward(state: Any) -> str:
+    def onward(state: Any, _: Any) -> str:
         step = last_step(guard.messages(state))
         return tools if step is not None and makes_calls(step.message) else end
 
@@ -407,12 +407,11 @@ def _lead(
         joins = any(node in starts for starts, _ in builder.waiting_edges)
         return edges or joins or bool(builder.branches.get(node) or builder.nodes[node].ends)
 
-    def watch(state: Any, way: Any) -> Any:
+    def watch(state: Any, _: Any, way: Any) -> Any:
         return end if is_ended(guard.messages(state)) else way
 
     if not leads(agent):
-        path = RunnableCallable(onward, name="calls", trace=False)
-        builder.add_conditional_edges(agent, path, [tools, end])
+        builder.add_conditional_edges(agent, new_path("calls", onward), [tools, end])
     static = sorted(to for at, to in builder.edges if at == tools)
     if not leads(tools):
         static = [agent]
@@ -423,7 +422,7 @@ def _lead(
         builder.branches[tools][name] = routed_path(branch, watch, end)
     builder.edges.difference_update({(tools, to) for to in static})
     if static:
-        path = RunnableCallable(lambda state: watch(state, static), name="results", trace=False)
+        path = new_path("results", lambda state, config: watch(state, config, static))
         builder.add_conditional_edges(tools, path, _targets(static, end))
     return not static and not builder.branches.get(tools)
 

@@ -6,7 +6,7 @@ warnings, never an argument or a result.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_hexdigest
@@ -126,7 +126,12 @@ class Counts:
 
     def to_state(self) -> dict[str, Any]:
         """Give it in JSON types, without what is as at the beginning."""
-        return {key: value for key, value in asdict(self).items() if value}
+        state: dict[str, Any] = {}
+        for key in self.__slots__:
+            value = getattr(self, key)
+            if value:
+                state[key] = value.copy() if isinstance(value, list | dict) else value
+        return state
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Counts:
