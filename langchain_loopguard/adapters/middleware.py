@@ -63,9 +63,9 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from langchain_loopguard.adapters.gate import Passed
-    from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.langchain.telemetry import Count
     from langchain_loopguard.langchain.wording import Wording
+    from langchain_loopguard.policy import LoopGuardPolicy
 
 __all__ = ["LoopGuardMiddleware"]
 

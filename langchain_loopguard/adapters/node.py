@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_loopguard.adapters.gate import Passed
-    from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.telemetry import Count
     from langchain_loopguard.langchain.wording import Wording
+    from langchain_loopguard.policy import LoopGuardPolicy
 
 __all__ = ["LoopGuardNode", "LoopGuardState"]
 

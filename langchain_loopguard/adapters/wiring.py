@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from langchain_loopguard.adapters.gate import Passed
-    from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.telemetry import Count
     from langchain_loopguard.langchain.wording import Wording
+    from langchain_loopguard.policy import LoopGuardPolicy
 
 __all__ = ["add_loop_guard", "guard_stats"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_hexdigest
 
-from langchain_loopguard.core import stored
+from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.langchain.question import Asked
 
@@ -118,7 +118,7 @@ class Counts:
     def asked_before(self, decision: Decision) -> Asked:
         """Tell how often a person was asked about one of these loops, and since which step."""
         known = [self.asked[loop] for loop in _loops(decision) if loop in self.asked]
-        number: int = getattr(decision.record, "number", 0)
+        number = decision.record.number
         since = min((finding.since for finding in decision.findings), default=number)
         times = max((times for times, _ in known), default=0)
         first = min((first for _, first in known), default=since)
@@ -169,9 +169,7 @@ def _loops(decision: Decision) -> list[str]:
     named = [finding.loop for finding in decision.findings if finding.action >= Action.ASK]
     if not named:
         return []
-    record: Any = decision.record
-    calls = [getattr(call, "identity", None) for call in getattr(record, "calls", ())]
-    return [_digest(name) for name in (*named, f"{getattr(record, 'digest', calls)}")]
+    return [_digest(name) for name in (*named, f"{decision.record.identity}")]
 
 
 def _declared(metadata: Any) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.core import stored
-from langchain_loopguard.core.decision import Action, Decision, allowed
+from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.state import shown as shown_value
 from langchain_loopguard.langchain.counts import VERSION, Counts
 from langchain_loopguard.langchain.marks import has_summary, is_generated, mark_of
 from langchain_loopguard.langchain.messages import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
+    from langchain_loopguard.core.step import Step
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
     from langchain_loopguard.langchain.outcome import Outcome
@@ -122,7 +123,7 @@ class Reader:
 
     def start_turn(self) -> None:
         """Clear what is not previously flagged: a user spoke."""
-        self.guard.human_message()
+        self.guard.start_turn()
         self.counts.warnings, self.counts.told, self.counts.pending = {}, [], ""
 
     def read(self, messages: Sequence[BaseMessage]) -> Decision | None:
@@ -176,7 +177,7 @@ class Reader:
         if self._decision is None:
             record = self.guard.record_for(self._named(step.calls, step.message, caller))
             record.used = not self.counts.is_open
-            self._decision = allowed(record)
+            self._decision = _allowed(record)
         return self._decision
 
     @property
@@ -208,8 +209,8 @@ class Reader:
         if outcome.asked:
             self.counts.note_question(decision)
         if outcome.core in {"approve", "always"}:
-            _approve(self.guard, decision, always=outcome.core == "always")
-            self._decision = allowed(decision.record)
+            self.guard.approve(decision, always=outcome.core == "always")
+            self._decision = _allowed(decision.record)
         elif outcome.core in {"refuse", "advise"}:
             self.guard.refuse(decision)
             self.counts.is_open = False
@@ -269,7 +270,7 @@ class Reader:
             return reader
         version = state.get("v") if type(state) is dict else None
         if type(version) is not int or version != VERSION:
-            shown = stored.shown(version)
+            shown = shown_value(version)
             raise GuardStateError(f"the counts have version {shown}, this release reads {VERSION}")
         try:
             reader.guard = LoopGuard.from_state(options.policy, state["guard"])
@@ -279,7 +280,7 @@ class Reader:
         except GuardStateError:
             raise
         except Exception as error:  # whatever it holds, and whatever that does
-            shown = stored.shown(error)
+            shown = shown_value(error)
             raise GuardStateError(f"the counts are not of `to_state`: {shown}") from error
         return reader
 
@@ -322,7 +323,7 @@ class Reader:
         self.counts.is_open = False
         caller = caller_of(message)
         if caller and self.counts.caller and caller != self.counts.caller:
-            _observe(self.guard, str(message.text))
+            self.guard.observe(str(message.text))
 
     def _named(
         self, calls: Sequence[Mapping[str, Any]], message: AIMessage, caller: str
@@ -357,8 +358,8 @@ class Reader:
             # What became of it stands in the messages; believed only where a loop was found.
             marks = map(mark_of, (message, *believe.results))
             if any(mark.approved for mark in marks):
-                _approve(self.guard, decision, always=False)
-                self._decision = allowed(decision.record)
+                self.guard.approve(decision)
+                self._decision = _allowed(decision.record)
         return self._decision
 
     def _close(self, step: MessageStep) -> Decision | None:
@@ -372,7 +373,7 @@ class Reader:
         if step.held_back and decision.action >= Action.ASK:
             self.guard.refuse(decision)
             return None
-        revealed = _record(self.guard, decision.record, step)
+        revealed = self.guard.record_results(decision.record, step.for_core())
         told = revealed if revealed.findings else decision
         text, self.counts.pending = self.counts.pending, ""
         if told.findings and self.counts.is_new(told, "model"):
@@ -389,25 +390,5 @@ class Reader:
             self.counts.warn(last.id or last.tool_call_id, text)
 
 
-# --- The core as it is and as it becomes: these three go when only one of them is left ----------
-
-
-def _approve(guard: Any, decision: Decision, *, always: bool) -> None:
-    try:
-        guard.approve(decision, always=always)
-    except TypeError:
-        guard.approve(decision)
-
-
-def _observe(guard: Any, text: str) -> None:
-    (guard.observe if hasattr(guard, "observe") else guard.heard)(text)
-
-
-def _record(guard: Any, record: Any, step: MessageStep) -> Decision:
-    results: Sequence[Any] = step.for_core()
-    if getattr(guard.policy, "reads_failures", False):
-        from langchain_loopguard.failures import failed_by_text  # noqa: PLC0415
-
-        results = failed_by_text(record, results)
-    decision: Decision = guard.record_results(record, results)
-    return decision
+def _allowed(record: Step) -> Decision:
+    return Decision(Action.ALLOW, (), record)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.langchain.wording import Wording, wording_of
+from langchain_loopguard.policy import LoopGuardPolicy
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

@@ -258,7 +258,7 @@ def _to_otel_log(event: dict[str, Any], decision: Decision) -> None:
     if logs is None:
         return
     config = _config()
-    calls: Any = getattr(decision.record, "calls", ())
+    calls = decision.record.calls
     tools = decision.findings[0].tools
     known = {
         "gen_ai.tool.name": tools[0] if len(tools) == 1 else None,

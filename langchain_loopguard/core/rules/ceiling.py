@@ -1,0 +1,121 @@
+"""*ceiling*: one step unbroken, or one call so often that its results no longer matter.
+
+Two limits. An unbroken run of equal steps that change something is asked about whatever they
+answer: an insert whose result shows a file that grows is no progress. Runs whose results are
+mostly new in words are left to the last limit. That one counts equal calls of a turn, whatever
+they answer and whatever stands between: it bounds random numbers in results and reminders between
+steps. A tool may have a limit of its own, see `Policy.for_tool`; a declared poller has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from langchain_loopguard.core import state
+from langchain_loopguard.core.rules.base import Ask, OwnRule, RuleConfig
+
+if TYPE_CHECKING:
+    from langchain_loopguard.core.decision import Finding
+    from langchain_loopguard.core.evidence import StepEvidence
+    from langchain_loopguard.core.step import Call, Step
+
+_RUNS = 8
+_CALLS = 48
+"""Steps and calls counted at once, the oldest out first."""
+
+
+class Ceiling(RuleConfig):
+    """The numbers of *ceiling*."""
+
+    reads_evidence: ClassVar[bool] = True
+    rising: ClassVar = (("changing", "shell", "total"),)
+
+    rule: Literal["ceiling"] = "ceiling"
+
+    changing: Ask = 10
+    """Equal steps of changing tools in a row. Measured: 20 misses 1 of 20 labelled loops, no
+    limit 3."""
+
+    shell: Ask = 20
+    """The same for shells. It decides one public report of an agent that asks for the time and one
+    of a server that is started again and again."""
+
+    total: Ask = 50
+    """Equal calls in one turn, of any tool. It decides no labelled run; without it nothing bounds
+    results that hold a random number."""
+
+    def build(self) -> OwnRule:
+        """Make fresh counters."""
+        return _Ceiling(self)
+
+
+class _Ceiling(OwnRule):
+    name = "ceiling"
+    advice = (
+        "The same call has been made very often. Check what it has achieved so far, do the rest "
+        "in another way, or say what is missing and finish."
+    )
+    fact = "The agent made the same call of {tools} {count} times"
+
+    def __init__(self, config: Ceiling) -> None:
+        self._config = config
+        self.clear()
+
+    def clear(self) -> None:
+        # Step -> how often it came, how often with new words, since when.
+        self._runs: dict[int, list[int]] = {}
+        self._calls: dict[int, int] = {}
+
+    def check(self, step: Step) -> Finding | None:
+        found = None
+        limit = self._unbroken_limit(step)
+        if limit is not None:
+            run = self._runs.setdefault(step.identity, [0, 0, step.number])
+            run[0] += 1
+            in_words = run[1] and 2 * run[1] >= run[0] - 2
+            if run[0] >= limit and not in_words and not step.waits:
+                found = self._judge(step.tools, run[0], limit, run[2], step.identity)
+            state.keep_latest(self._runs, _RUNS)
+        for call in step.calls:
+            count = self._calls[call.identity] = self._calls.pop(call.identity, 0) + 1
+            limit = self._total_limit(call)
+            if limit is not None and count >= limit:
+                found = self._judge((call.name,), count, limit, 0, call.identity) or found
+        state.keep_latest(self._calls, _CALLS)
+        return found
+
+    def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
+        if evidence is None:
+            return None
+        run = self._runs.get(step.identity)
+        if run is not None and run[0] > 1 and evidence.in_words:
+            run[1] += 1
+        if evidence.worked:
+            self._runs = {} if run is None else {step.identity: run}
+        return None
+
+    def _unbroken_limit(self, step: Step) -> int | None:
+        kinds = [call.kind for call in step.calls]
+        if any(kind.changing and not kind.idempotent for kind in kinds):
+            return self._config.changing
+        return self._config.shell if any(kind.shell for kind in kinds) else None
+
+    def _total_limit(self, call: Call) -> int | None:
+        if call.kind.limit is not None:
+            return call.kind.limit
+        return None if call.kind.poller else self._config.total
+
+    def _judge(
+        self, tools: tuple[str, ...], count: int, limit: int, since: int, loop: int
+    ) -> Finding | None:
+        return self.judge(count, None, limit, tools=tools, since=since, loop=f"{loop:x}")
+
+    def to_state(self) -> Any:
+        runs = [[f"{key:x}", *run] for key, run in self._runs.items()]
+        return [runs, [[f"{key:x}", count] for key, count in self._calls.items() if count > 1]]
+
+    def load_state(self, stored: Any) -> None:
+        runs, calls = state.entries(stored, 2)
+        rows = state.each(runs, _RUNS, state.digest, state.count, state.count, state.count)
+        self._runs = {key: run for key, *run in rows}
+        self._calls = dict(state.each(calls, _CALLS, state.digest, state.count))
