@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from xxhash import xxh3_128_hexdigest
 
-from langchain_loopguard.core.calls import call_id, call_name, read_call
+from langchain_loopguard.core.calls import call_arguments, call_id, call_name
 from langchain_loopguard.langchain.marks import result_by
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def plain_call(call: Any) -> dict[str, Any]:
         if type(copy.get("name")) is not str and "name" in copy:
             copy["name"] = call_name(call)
         return copy
-    name, args, given = read_call(call)
-    return {"name": name, "args": args, "id": given}
+    return {"name": call_name(call), "args": call_arguments(call), "id": call_id(call)}
 
 
 def id_of(call: Any) -> str | None:
