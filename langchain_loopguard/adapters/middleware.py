@@ -16,7 +16,7 @@ What it can't see: the calls of agents inside a tool, which need a middleware of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -221,7 +221,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         whole = complete(messages, self._gate.options.wording.not_run)
         update = {"messages": _all(whole)} if whole is not None else {}
         # An agent that is handed over to goes on in the turn of the others.
-        reader = None if is_nested() else self._gate.open(_counts(state, self.state_key), messages)
+        reader = None if is_nested() else self._gate.open(state.get(self.state_key), messages)
         if reader is not None:
             self._gate.start_run(reader, whole or messages)
             update |= self._saved(self._gate.save(reader, messages))
@@ -251,7 +251,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         if step.late and state.get("structured_response") is not None:
             return None  # The run ends with it.
-        reader = self._gate.open(_counts(state, self.state_key), messages)
+        reader = self._gate.open(state.get(self.state_key), messages)
         if reader is None:
             return None
         self._gate.read(reader, messages)
@@ -300,8 +300,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         Raises:
             LoopDetectedError: If the run was to end in it once its calls had results.
         """
-        ends = self._ends(request)
-        return self._answered(request, ends, handler(self._request(request, ends)))
+        asked = self._asked(request)
+        return asked.answered(handler(asked.request))
 
     async def awrap_model_call(
         self,
@@ -309,17 +309,14 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """As `wrap_model_call`."""
-        ends = self._ends(request)
-        return self._answered(request, ends, await handler(self._request(request, ends)))
+        asked = self._asked(request)
+        return asked.answered(await handler(asked.request))
 
-    def _ends(self, request: ModelRequest[Any]) -> Mapping[str, Any]:
-        ends = ends_of(request.state["messages"])
+    def _asked(self, request: ModelRequest[Any]) -> _Asked:
+        saved, counts = request.state["messages"], request.state.get(self.state_key)
+        ends = ends_of(saved)
         if ends.get("as") == "raise":
             raise error_of_facts(ends)
-        return ends
-
-    def _request(self, request: ModelRequest[Any], ends: Mapping[str, Any]) -> ModelRequest[Any]:
-        saved, counts = request.state["messages"], _counts(request.state, self.state_key)
         messages: list[Any] | None = None
         reader = self._gate.open(counts, saved)
         if reader is not None:
@@ -327,6 +324,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             self._gate.declare(reader, request.tools)
             messages = reader.request(request.messages)
             self._gate.keep(reader, counts, saved)
+        surplus: list[Any] = []
         step = last_step(messages or request.messages)
         if step is not None and len(step.results) > 1:
             surplus = surplus_results(step)
@@ -340,22 +338,26 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if ends:
             settings = {k: v for k, v in request.model_settings.items() if k not in _TOOL_SETTINGS}
             request = request.override(tools=[], tool_choice=None, model_settings=settings)
-        return request
-
-    def _answered(
-        self, request: ModelRequest[Any], ends: Mapping[str, Any], response: ModelResponse[Any]
-    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        if ends:
-            response.result[:] = [_final_answer(one, ends) for one in response.result]
-        step = last_step(request.state["messages"])
-        surplus = surplus_results(step) if step is not None and len(step.results) > 1 else ()
-        removed = [RemoveMessage(id=str(one.id)) for one in surplus if one.id]
-        if removed:
-            return ExtendedModelResponse(response, Command(update={"messages": removed}))
-        return response
+        return _Asked(request, ends, [one.id for one in surplus if one.id])
 
     def _saved(self, counts: dict[str, Any] | None) -> dict[str, Any]:
         return {} if counts is None else {self.state_key: counts}
+
+
+class _Asked(NamedTuple):
+    """A request as the guard sends it, how the run ends then, and results that are too many."""
+
+    request: ModelRequest[Any]
+    ends: Mapping[str, Any]
+    surplus: list[str]
+
+    def answered(self, response: ModelResponse[Any]) -> Any:
+        if self.ends:
+            response.result[:] = [_final_answer(one, self.ends) for one in response.result]
+        if self.surplus:
+            removed = [RemoveMessage(id=one) for one in self.surplus]
+            return ExtendedModelResponse(response, Command(update={"messages": removed}))
+        return response
 
 
 class _Observing(LoopGuardMiddleware):
@@ -390,10 +392,6 @@ class _Observing(LoopGuardMiddleware):
         if said and step is not None and makes_calls(step.message):
             self._gate.take(reader, step, messages, ask=None)
         self._gate.remember(key, reader)
-
-
-def _counts(state: Any, key: str) -> Any:
-    return state.get(key)
 
 
 def _all(messages: list[BaseMessage]) -> list[BaseMessage]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.core.decision import Action, Decision
+from langchain_loopguard.core.decision import Action, Decision, Finding
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.state import shown as shown_value
@@ -154,8 +154,9 @@ class Reader:
                 if step.last and not step.results:
                     break
                 if step.calls:
-                    self._count(message, step.calls, believe=step)
-                    revealed = self._close(step)
+                    after = messages[index + 1 + len(step.results) + len(step.others) :][:1]
+                    self._count(message, step.calls, believe=step, after=after)
+                    revealed = self._close(step) if self.counts.is_open else None
             elif isinstance(message, HumanMessage):
                 self._hear(messages, index)
         return revealed
@@ -180,6 +181,31 @@ class Reader:
             self._decision = _allowed(record)
         return self._decision
 
+    def recall(self, step: MessageStep, question: Mapping[str, Any], caller: str = "") -> None:
+        """Hold on to a question of another process that this one would not have asked.
+
+        That one may have seen more, or had another policy; its answer must not be dropped.
+        """
+        decision = self.check(step, caller)
+        if decision.action < Action.ASK:
+            found = question.get("findings") or [{}]
+            told = str(question.get("message") or "")
+            findings = tuple(
+                Finding(
+                    str(one.get("rule", "")),
+                    Action.ASK,
+                    tools=[str(tool) for tool in one.get("tools", ())],
+                    count=int(one.get("count", 0)),
+                    threshold=int(one.get("threshold", 0)),
+                    since=int(one.get("since", 0)),
+                    loop="",
+                    to_model="",
+                    to_person=told if at == 0 else "",
+                )
+                for at, one in enumerate(found)
+            )
+            self._decision = Decision(Action.ASK, findings, decision.record)
+
     @property
     def decision(self) -> Decision | None:
         """What was found about the step counted last, `None` in another process."""
@@ -187,7 +213,8 @@ class Reader:
 
     def forget_step(self) -> None:
         """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""
-        self._decision = None
+        if self._decision is not None:
+            self._decision = _allowed(self._decision.record)
 
     # --- What was done --------------------------------------------------------------------
 
@@ -348,6 +375,7 @@ class Reader:
         *,
         caller: str = "",
         believe: MessageStep | None = None,
+        after: Sequence[BaseMessage] = (),
     ) -> Decision:
         decision = self.guard.check(self._named(calls, message, caller))
         self.counts.pending = ""
@@ -356,10 +384,14 @@ class Reader:
         self._decision = decision
         if believe is not None and decision.action >= Action.ASK:
             # What became of it stands in the messages; believed only where a loop was found.
-            marks = map(mark_of, (message, *believe.results))
-            if any(mark.approved for mark in marks):
+            marks = [mark_of(one) for one in (message, *believe.results)]
+            before = [mark_of(one).before for one in after]
+            if "approved" in before or any(mark.approved for mark in marks):
                 self.guard.approve(decision)
                 self._decision = _allowed(decision.record)
+            elif "refused" in before:
+                self.guard.refuse(decision)
+                self.counts.is_open = False
         return self._decision
 
     def _close(self, step: MessageStep) -> Decision | None:
