@@ -159,7 +159,11 @@ class Question:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
         if run.attempt in self.attempts:
             earlier = self.attempts[run.attempt]
-            return PersonAskedError(self.interrupts) if isinstance(earlier, GraphInterrupt) else earlier
+            return (
+                PersonAskedError(self.interrupts)
+                if isinstance(earlier, GraphInterrupt)
+                else earlier
+            )
         self.sharers.setdefault(run.ns, run.attempt)
         if self._is_asked_by(run) or self._answer_to(run) is not MISSING:
             return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.adapters.asking import Question
     from langchain_loopguard.adapters.runs import Key, Run, RunTree
+    from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.marks import Mark
     from langchain_loopguard.langchain.messages import MessageStep
@@ -52,6 +53,7 @@ class Pending:
     Attributes:
         step: The step.
         history: The messages that it stands in; empty once it is decided about.
+        decision: What was found.
         outcome: What was decided, `None` while nothing is.
         question: What a person was asked about it.
         by_id: What happens to each call, by id.
@@ -62,6 +64,7 @@ class Pending:
 
     step: MessageStep
     history: Sequence[BaseMessage]
+    decision: Decision | None = None
     outcome: Outcome | None = None
     question: Question | None = None
     by_id: Mapping[str | None, CallOutcome] = field(default_factory=dict)
@@ -78,7 +81,7 @@ class Pending:
         """Note what was decided, and let go of the history."""
         calls = self.step.calls if self.step.late else self.step.open_calls
         self.outcome = outcome
-        self.by_id = dict(zip(map(id_of, calls), outcome.calls, strict=True))
+        self.by_id = dict(zip(map(id_of, calls), outcome.calls, strict=False))
         self.history = ()
 
     def take(self, call_id: str, output: Any, status: str) -> None:
@@ -98,6 +101,20 @@ class Pending:
         return [self.step.message, *self.outputs.values()]
 
 
+class Said(NamedTuple):
+    """What a model said.
+
+    Attributes:
+        message: The AI message.
+        sent: What it answers, empty where the graph's state tells.
+        attempt: The attempt of the task in which it was said.
+    """
+
+    message: AIMessage
+    sent: Sequence[BaseMessage]
+    attempt: UUID
+
+
 @dataclass(slots=True, eq=False)
 class Conversation:
     """One agent's message list, as far as it was seen.
@@ -107,9 +124,11 @@ class Conversation:
         reader: Its reader.
         holder: The run with which its agent has ended.
         steps: The latest steps, by the keys of their AI messages.
-        spoken: AI messages with calls, with what they answer, until their tools start.
-        marks: What is to be written into the results of calls, by id.
+        spoken: AI messages with calls, the latest ones.
+        marks: What is to be written into the results of calls, by id, and whether the guard gave
+            them.
         before: What the next AI message is to say of the step before it.
+        openings: The user's texts that AI messages answered alone, until their tools start.
         prompt: The user's text that was seen last, where messages have no ids.
         prompted: The session in which a model was sent nothing but a user's text.
     """
@@ -118,9 +137,10 @@ class Conversation:
     reader: Reader
     holder: Run | None = None
     steps: dict[str, Pending] = field(default_factory=dict)
-    spoken: list[tuple[AIMessage, Sequence[BaseMessage]]] = field(default_factory=list)
-    marks: dict[str | None, Mark] = field(default_factory=dict)
+    spoken: list[Said] = field(default_factory=list)
+    marks: dict[str | None, tuple[Mark, bool]] = field(default_factory=dict)
     before: Mark | None = None
+    openings: dict[str, str] = field(default_factory=dict)
     prompt: str = ""
     prompted: UUID | None = None
     lock: Any = field(default_factory=threading.RLock)
@@ -146,9 +166,14 @@ class Conversation:
             del self.steps[next(iter(self.steps))]
         return pending
 
-    def hear(self, message: AIMessage, sent: Sequence[BaseMessage]) -> None:
+    def step_with(self, call_id: str) -> Pending | None:
+        """Find the latest step with a call of this id."""
+        steps = reversed(self.steps.values())
+        return next((step for step in steps if call_id in step.call_ids), None)
+
+    def hear(self, message: AIMessage, sent: Sequence[BaseMessage], attempt: UUID) -> None:
         """Remember an AI message until its tools start."""
-        self.spoken.append((message, sent))
+        self.spoken.append(Said(message, sent, attempt))
         del self.spoken[:-_STEPS]
 
 
@@ -158,9 +183,10 @@ class Session:
 
     Attributes:
         ending: How it ends before its next model call, `None` while it goes on.
-        loop: The facts of the loop that it ends for.
+        loop: The error that says what it ends for.
         delivered: Whether the ending was carried out.
-        said: How often the final message was said, by attempt, and in which agents.
+        said: The attempts in which agents were ended with the final message, and the signals.
+        seen: The conversations in which calls were held back because it ends.
         begun: Whether its turn has begun.
         agents: The keys of its conversations, by graph and by the tool call around.
     """
@@ -168,7 +194,8 @@ class Session:
     ending: Outcome | None = None
     loop: Any = None
     delivered: bool = False
-    said: dict[tuple[Any, ...], UUID] = field(default_factory=dict)
+    said: dict[tuple[str, str], tuple[UUID, Exception]] = field(default_factory=dict)
+    seen: set[Key] = field(default_factory=set)
     begun: bool = False
     agents: dict[tuple[str, str], Key] = field(default_factory=dict)
 
@@ -206,7 +233,8 @@ class Conversations:
                 kept.holder.holds = (*kept.holder.holds, key)
         self._trim()
         if run.ns:
-            self.session(run.session).agents[(run.scope, run.around)] = key
+            scope = f"{run.ns}|" if in_task else run.scope
+            self.session(run.session).agents[(scope, run.around)] = key
         return kept
 
     def session(self, session_id: UUID) -> Session:
@@ -256,7 +284,7 @@ class Conversations:
             return self._loose.get(f"call {call['id']}")
         for key in list(OrderedDict.fromkeys(reversed(self._loose.values())))[:_LOOSE]:
             kept = self._kept.get(key)
-            if kept is not None and any(call_in(said, call) for said, _ in kept.spoken):
+            if kept is not None and any(call_in(said.message, call) for said in kept.spoken):
                 return key
         return None
 
@@ -267,8 +295,7 @@ class Conversations:
             self.decided.popitem(last=False)
 
     def _drop_sessions(self) -> None:
-        open_ones = {run.int for run in map(_id_of_run, self._runs.open_runs())}
-        stale = [number for number in self._sessions if number not in open_ones]
+        stale = [number for number in self._sessions if not self._runs.has(number)]
         for number in stale[: len(self._sessions) - _SESSIONS + 1]:
             del self._sessions[number]
 
@@ -312,7 +339,3 @@ def messages_in(outputs: Any) -> Iterator[BaseMessage]:
 
 def _is_blocks(output: Any) -> bool:
     return type(output) is list and all(type(block) in {str, dict} for block in output)
-
-
-def _id_of_run(run: Run) -> UUID:
-    return run.id

@@ -16,7 +16,7 @@ threads.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,6 +64,7 @@ class Run:
         pending: The step that a tool's run belongs to.
         holds: The conversations that are over when the run ends.
         lent: Copies of messages that the node of this run was handed, with their own content.
+        sent: What a model was sent, where no graph's state tells.
         prompt: A user's text that is all that a model was sent, in a conversation under way.
         is_open: Whether it has not ended.
     """
@@ -86,6 +87,7 @@ class Run:
     pending: Pending | None = None
     holds: tuple[Key, ...] = ()
     lent: tuple[tuple[Any, Any], ...] = ()
+    sent: Sequence[Any] = ()
     prompt: str = ""
     is_open: bool = True
 
@@ -134,6 +136,10 @@ class RunTree:
     def get(self, run_id: UUID | None) -> Run | None:
         """Give an open run."""
         return None if run_id is None else self._runs.get(run_id.int)
+
+    def has(self, number: int) -> bool:
+        """Tell whether the run with this number as its id is open."""
+        return number in self._runs
 
     def start(
         self, run_id: UUID, parent_run_id: UUID | None, metadata: Mapping[str, Any] | None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from langchain_loopguard.core.errors import GuardStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.outcome import Outcome
@@ -87,6 +87,8 @@ class Telemetry:
             fail_open: Whether a fault is logged and not raised.
         """
         self.stats = Stats()
+        self.notify: Callable[[Decision], None] | None = None
+        """Called with each decision that is emitted, in place of the log."""
         self._adapter = adapter
         self._fail_open = fail_open
         self._faults: set[tuple[str, str]] = set()
@@ -112,7 +114,12 @@ class Telemetry:
         if not is_new:
             return
         event = _event(decision, outcome, self._adapter)
-        if outcome.log:
+        if self.notify is not None:
+            try:
+                self.notify(decision)
+            except Exception as error:  # noqa: BLE001 - whoever is notified disturbs no agent
+                self.fault(error)
+        elif outcome.log:
             logger.warning("%s", outcome.log, extra={EVENT: event})
         for channel in (_to_stream, _to_callbacks, _to_run, _to_otel_log):
             try:
