@@ -43,6 +43,7 @@ __all__ = [
     "PersonAskedError",
     "Question",
     "RefusedCallError",
+    "ask",
     "find_question",
     "say_last",
 ]
@@ -115,7 +116,8 @@ def say_last(node: str, key: str, message: AIMessage) -> Exception | None:
     """
     if not node or not isinstance(_langgraph.read_channel(key), list | tuple):
         return None
-    RunnableLambda(lambda _: {key: [message]}, name=node).invoke({})
+    said: RunnableLambda[Any, Any] = RunnableLambda(lambda _: {key: [message]}, name=node)
+    said.invoke({})
     return LastWordError(Command(graph=node, update={key: [message]}))
 
 
@@ -131,6 +133,7 @@ class Question:
         asked_in: The session that asked last; an answer comes in a later one.
         answered_in: The session that got the answer.
         interrupts: The interrupts that are open.
+        taken_by: The namespace of the task whose interrupt was answered.
         payload: What was asked, in this process or another one.
         saved: The answer that a task of another process took, `MISSING` without one.
         attempts: What came of asking in each attempt: the exception to raise in every call of
@@ -143,6 +146,7 @@ class Question:
     asked_in: UUID | None = None
     answered_in: UUID | None = None
     interrupts: tuple[Interrupt[Any], ...] = ()
+    taken_by: str = ""
     payload: Mapping[str, Any] | None = None
     saved: Any = MISSING
     attempts: dict[UUID, Exception | None] = field(default_factory=dict)
@@ -169,9 +173,16 @@ class Question:
             return None
         return PersonAskedError(self.interrupts if run.is_called else ())
 
-    def repeats(self, run: Run) -> bool:
-        """Tell whether a task has to call `interrupt` although the answer is known."""
-        return run.ns in self.tasks and run.attempt not in self.attempts
+    def repeat(self, run: Run) -> Exception | None:
+        """Call `interrupt` again in a task that has asked, although the answer is known."""
+        again = run.ns in self.tasks and run.attempt not in self.attempts
+        if not again or self.taken_by not in {"", run.ns} or self.payload is None:
+            return None
+        try:
+            self.ask(run, self.payload, {})
+        except GraphInterrupt as error:
+            return error
+        return None
 
     def ask(self, run: Run, payload: Mapping[str, Any], schema: dict[str, Any]) -> Any:
         """Give the answer, or interrupt the run's task.
@@ -195,6 +206,7 @@ class Question:
             self.attempts[run.attempt] = error = PersonAskedError(self.interrupts)
             raise error from None
         self.attempts[run.attempt] = None
+        self.taken_by = run.ns
         return value
 
     def _is_asked_by(self, run: Run) -> bool:
@@ -222,6 +234,12 @@ class Question:
             given = _langgraph.given_resume()
             return MISSING if given is None else given
         return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
+
+
+def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, Any]) -> Any:
+    """Ask about a step, or give the answer; see `gate.Ask`."""
+    pending.question = pending.question or Question()
+    return pending.question.ask(run, payload, schema)
 
 
 def find_question(pending: Pending, run: Run) -> Question | None:

@@ -304,4 +304,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             raise signal
 
 
-_DOES = {"PersonAskedError": "asks a person", "RefusedCallError": "holds a call back"}
+_DOES = {
+    "PersonAskedError": "asks a person",
+    "RefusedCallError": "holds a call back",
+    "GraphInvalidResumeError": "got a value that is no answer",
+}

@@ -25,12 +25,21 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.asking import Question
     from langchain_loopguard.adapters.runs import Key, Run, RunTree
     from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.marks import Mark
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
-__all__ = ["Conversation", "Conversations", "Pending", "Session", "call_in", "messages_in"]
+__all__ = [
+    "Conversation",
+    "Conversations",
+    "Pending",
+    "Said",
+    "Session",
+    "call_in",
+    "messages_in",
+]
 
 _STEPS = 32
 """Steps, and AI messages whose tools have not started, that are remembered of a conversation. One
@@ -76,6 +85,16 @@ class Pending:
     def call_ids(self) -> frozenset[str | None]:
         """The ids of its calls."""
         return frozenset(map(id_of, self.step.calls))
+
+    @property
+    def runs_unasked(self) -> bool:
+        """Whether it was let run, and nobody was asked about it."""
+        decided = self.outcome is not None and self.outcome.next == "run"
+        return decided and self.question is None
+
+    def is_lost(self, ns: str) -> bool:
+        """Tell whether a question was asked in another task than that of `ns`, and swallowed."""
+        return self.question is not None and ns not in self.question.tasks
 
     def settle(self, outcome: Outcome) -> None:
         """Note what was decided, and let go of the history."""
@@ -171,11 +190,6 @@ class Conversation:
         steps = reversed(self.steps.values())
         return next((step for step in steps if call_id in step.call_ids), None)
 
-    def hear(self, message: AIMessage, sent: Sequence[BaseMessage], attempt: UUID) -> None:
-        """Remember an AI message until its tools start."""
-        self.spoken.append(Said(message, sent, attempt))
-        del self.spoken[:-_STEPS]
-
 
 @dataclass(slots=True, eq=False)
 class Session:
@@ -192,7 +206,7 @@ class Session:
     """
 
     ending: Outcome | None = None
-    loop: Any = None
+    loop: LoopDetectedError | None = None
     delivered: bool = False
     said: dict[tuple[str, str], tuple[UUID, Exception]] = field(default_factory=dict)
     seen: set[Key] = field(default_factory=set)
@@ -260,6 +274,13 @@ class Conversations:
             kept.spoken.clear()
             if key[0] == "session" and not run.ns:
                 del self._kept[key]  # Nobody comes back to it.
+
+    def hear(self, kept: Conversation, said: Said) -> None:
+        """Remember an AI message until its tools start, however many tasks are at work at once."""
+        kept.spoken.append(said)
+        if len(kept.spoken) > _STEPS:
+            old, new = kept.spoken[:-_STEPS], kept.spoken[-_STEPS:]
+            kept.spoken = [one for one in old if self._runs.get(one.attempt) is not None] + new
 
     def follow(self, message: AIMessage, key: Key) -> None:
         """Note in which loop written by hand an AI message was made."""

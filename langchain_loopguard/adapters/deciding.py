@@ -4,10 +4,6 @@ The gate decides; here it is made what the host understands. A call is held back
 that a `ToolNode` makes a result of. A run that ends does so at its next model call, when every
 call has its result, so that the thread can go on. A question that somebody's error handler
 swallowed is asked again there, and counted as lost.
-
-Warnings reach the model in copies. LangGraph hands a node's input to the handler before the node
-gets it, so the last results in it are replaced by copies; the guard writes into these right before
-the model reads them, and takes it back when the node ends. What is saved never changes.
 """
 
 from __future__ import annotations
@@ -15,14 +11,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_loopguard.adapters.conversations import Pending, Session, messages_in
-from langchain_loopguard.adapters.finding import StepFinder, in_task
+from langchain_loopguard.adapters.conversations import Pending, Said, Session
+from langchain_loopguard.adapters.finding import StepFinder, can_ask, in_task, is_users
 from langchain_loopguard.adapters.gate import Gate
+from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
 from langchain_loopguard.langchain.errors import error_of_facts, loop_error
 from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, mark_of, with_mark
-from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls, with_warnings
+from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
 from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
 if TYPE_CHECKING:
@@ -30,9 +27,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from langchain_loopguard.adapters.conversations import Conversation
+    from langchain_loopguard.adapters.gate import Ask
     from langchain_loopguard.adapters.runs import Run, RunTree
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.core.errors import LoopDetectedError
+    from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
 
 __all__ = ["Deciding"]
@@ -125,7 +124,7 @@ class Deciding:
             return
         with run.kept.lock:
             if run.kept.marks:
-                _write_marks(run.kept, output)
+                write_marks(run.kept, output)
             if not run.pending.in_state:
                 run.pending.take(str(run.call_id), output, status)
 
@@ -142,9 +141,9 @@ class Deciding:
             if outcome.core in {"approve", "always"}:
                 kept.marks[run.call_id] = Mark(approved=True), False
             return None
-        loop = session.loop if outcome is session.ending else _loop_error(pending, run)
+        loop = session.loop or _loop_error(pending, run)
         ends = outcome.next in {"end", "raise"}
-        if not run.ns or (outcome.next == "raise" and not self._can_ask(run)):
+        if not run.ns or (outcome.next == "raise" and not can_ask(run)):
             return loop
         if ends and session.ending is None:
             session.ending, session.loop = outcome, loop
@@ -185,7 +184,7 @@ class Deciding:
             state = None if inner else self._state(run)
             history = self._finding.history(kept, run, sent, state)
             if history is not state:
-                run.sent = sent
+                run.sent = history if history is not None and len(history) == len(sent) else sent
             if history is None:
                 return None
             signal = None
@@ -194,7 +193,9 @@ class Deciding:
                 if signal is None:
                     self._finding.read(kept, history)
             if signal is None:
-                self._write_warnings(kept, run, sent, own=not state)
+                warnings = kept.reader.counts.warnings
+                node = self._runs.get(run.attempt)
+                write_warnings(run, node, sent, warnings, has_state=bool(state))
         if signal is None and session.ending is not None:
             signal = self._end(session, run)
         return signal
@@ -214,7 +215,7 @@ class Deciding:
                 kept.before = None
             if not makes_calls(message):
                 return
-            kept.hear(message, run.sent, run.attempt)
+            self._table.hear(kept, Said(message, run.sent, run.attempt))
             if run.is_loose:
                 self._table.follow(message, kept.key)
             if run.prompt:
@@ -228,43 +229,67 @@ class Deciding:
         No tool exists for its calls, or somebody swallowed the question, or only the model is
         seen. It is too late to hold it back, but not to ask, and the model reads a text next.
         """
+        last = next((one for one in reversed(history) if isinstance(one, AIMessage)), None)
+        pending = kept.steps.get(key_of(last)) if last is not None else None
+        if pending is not None and pending.runs_unasked:
+            return None  # Nearly every model call continues such a step.
         step = last_step(history)
         if step is None or not step.calls or not step.late:
             return None
-        key = key_of(step.message)
-        pending = kept.steps.get(key)
-        marks = [mark_of(one) for one in (step.message, *step.results)]
-        ends = next((mark.ends for mark in marks if mark.ends), None)
-        if ends and pending is None:
-            # It was to end in a process that has died.
-            session.ending = Outcome(
-                "raise" if ends["as"] == "raise" else "end", final=str(ends.get("text", ""))
-            )
-            session.loop = error_of_facts(ends)
-            return self._end(session, run)
         if pending is None:
-            if key in self._table.decided or step.held_back or any(m.approved for m in marks):
+            ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
+            if ends:  # It was to end in a process that has died.
+                how = "raise" if ends["as"] == "raise" else "end"
+                ending = Outcome(how, final=str(ends.get("text", "")))  # type: ignore[arg-type]
+                return self._end_with(session, ending, error_of_facts(ends), kept, run)
+            if step.held_back or self._is_decided(step):
                 return None
-        elif pending.outcome is not None:
-            return self._decide(kept, pending, run)
-        elif pending.question is not None and run.ns not in pending.question.tasks:
+        elif pending.outcome is None and pending.is_lost(run.ns):
             self.gate.telemetry.stats.add("lost")
             pending = None
         if pending is None:
             self._finding.read(kept, history[: step.index])
             pending = kept.add(Pending(step, history, in_state=True))
         signal = self._decide(kept, pending, run)
-        outcome = pending.outcome
-        if signal is not None or outcome is None:
+        if signal is not None or pending.outcome is None:
             return signal
-        if outcome.next in {"end", "raise"}:
-            session.ending, session.loop = outcome, _loop_error(pending, run)
-            session.seen.add(kept.key)
-            return self._end(session, run)
-        if outcome.core:
+        return self._go_on(kept, pending, run, session, history[step.index :])
+
+    def _go_on(
+        self,
+        kept: Conversation,
+        pending: Pending,
+        run: Run,
+        session: Session,
+        messages: Sequence[BaseMessage],
+    ) -> Exception | None:
+        """Carry out what was decided about a step that has its results, at a model call."""
+        outcome = pending.outcome
+        if outcome is None:
+            return None
+        if outcome.next in {"end", "raise"} and not any(map(is_users, messages)):
+            return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
+        if outcome.core and pending.step.late:
             approved = outcome.core in {"approve", "always"}
             kept.before = Mark(before="approved" if approved else "refused")
         return None
+
+    def _is_decided(self, step: MessageStep) -> bool:
+        """Tell whether another agent of this handler, or another process, has decided."""
+        marks = map(mark_of, (step.message, *step.results))
+        return key_of(step.message) in self._table.decided or any(one.approved for one in marks)
+
+    def _end_with(
+        self,
+        session: Session,
+        ending: Outcome,
+        loop: LoopDetectedError,
+        kept: Conversation,
+        run: Run,
+    ) -> Exception:
+        session.ending, session.loop = ending, loop
+        session.seen.add(kept.key)
+        return self._end(session, run)
 
     def _end(self, session: Session, run: Run) -> Exception:
         """End a run from its model call, where every earlier call has its result.
@@ -303,52 +328,38 @@ class Deciding:
         """See to it that a step is decided about, or give the signal that it is not yet."""
         question = pending.question
         if pending.outcome is not None:
-            if question is not None and question.payload is not None and question.repeats(run):
-                try:
-                    question.ask(run, question.payload, {})
-                except Exception as error:  # noqa: BLE001 - the host's signal
-                    return error
-            return None
+            return question.repeat(run) if question is not None else None
         ask = None
-        if self._can_ask(run):
-            from langchain_loopguard.adapters import asking  # noqa: PLC0415
+        if can_ask(run):
+            from langchain_loopguard.adapters import asking  # noqa: PLC0415 - loads LangGraph
 
-            ask = partial(_ask, pending, run)
+            ask = partial(asking.ask, pending, run)
             question = pending.question = question or asking.find_question(pending, run)
+        blocked = question.blocks(run) if question is not None else None
+        return blocked or self._take(kept, pending, run, ask)
+
+    def _take(
+        self, kept: Conversation, pending: Pending, run: Run, ask: Ask | None
+    ) -> Exception | None:
         caller = str(run.metadata.get("lc_agent_name") or "")
+        step, question = pending.step, pending.question
         try:
-            if question is not None:
-                blocked = question.blocks(run)
-                if blocked is not None:
-                    return blocked
-                if question.payload is not None:
-                    kept.reader.recall(pending.step, question.payload, caller)
+            if question is not None and question.payload is not None:
+                kept.reader.recall(step, question.payload, caller)
             passed = self.gate.take(
-                kept.reader, pending.step, pending.history, ask=ask, caller=caller, editable=False
+                kept.reader, step, pending.history, ask=ask, caller=caller, editable=False
             )
         except Exception as error:  # noqa: BLE001 - a signal, or a fault that is to be raised
             if pending.question is not None:
-                pending.question.attempts.setdefault(run.attempt, error)
-                if pending.question.attempts[run.attempt] is None:
-                    pending.question.attempts[run.attempt] = error
+                pending.question.attempts[run.attempt] = error
             return error
         with self._lock:
-            self._table.note_decided(key_of(pending.step.message))
-        if passed is None:
-            pending.settle(Outcome("run"))
-            return None
-        pending.decision = passed.decision
-        pending.settle(passed.outcome)
+            self._table.note_decided(key_of(step.message))
+        pending.decision = passed.decision if passed is not None else None
+        pending.settle(passed.outcome if passed is not None else Outcome("run"))
         if pending.question is not None:
             pending.question.answered_in = run.session
         return None
-
-    def _can_ask(self, run: Run) -> bool:
-        if not in_task(run):
-            return False
-        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
-
-        return _langgraph.can_ask()
 
     def _state(self, run: Run) -> Sequence[BaseMessage] | None:
         """Give the messages of the graph's state, `None` if it has none under this key."""
@@ -362,47 +373,13 @@ class Deciding:
             return None
         return value if isinstance(value[-1], BaseMessage) else None
 
-    # --- What is written into messages ----------------------------------------------------
-
     def lend(self, run: Run, inputs: dict[str, Any]) -> None:
-        """Put copies of the last results into what a node is about to get."""
-        messages = inputs.get(self._key)
-        if type(messages) is not list or self._options.on_detected == "observe":
-            return
-        session = self._table.known_session(run.session)
-        key = session.agents.get((run.scope, "")) if session is not None else None
-        kept = self._table.find(key)
-        warned = kept.reader.counts.warnings if kept is not None else {}
-        copies: dict[int, ToolMessage] = {}
-        trailing = True
-        for at in range(len(messages) - 1, -1, -1):
-            message = messages[at]
-            trailing = trailing and not isinstance(message, AIMessage)
-            if not trailing and len(warned) == 0:
-                break
-            if isinstance(message, ToolMessage) and (
-                trailing or message.id in warned or message.tool_call_id in warned
-            ):
-                copies[at] = message.model_copy()
-        if copies:
-            inputs[self._key] = [copies.get(at, one) for at, one in enumerate(messages)]
-            run.lent = tuple((copy, copy.content) for copy in copies.values())
-
-    def _write_warnings(
-        self, kept: Conversation, run: Run, sent: Sequence[BaseMessage], *, own: bool
-    ) -> None:
-        """Write the turn's warnings into copies of results, or where no graph's state has them."""
-        node = self._runs.get(run.attempt)
-        lent = {id(copy): content for copy, content in (node.lent if node is not None else ())}
-        for message in sent:
-            if id(message) in lent and isinstance(message, ToolMessage):
-                message.content = lent[id(message)]
-        warned = with_warnings(sent, kept.reader.counts.warnings)
-        for message, copy in zip(sent, warned or (), strict=False):
-            if copy is not message and (own or id(message) in lent):
-                if id(message) not in lent:
-                    run.lent = (*run.lent, (message, message.content))
-                message.content = copy.content
+        """Put copies of results into what a node is about to get, to write warnings into."""
+        if self._options.on_detected != "observe":
+            session = self._table.known_session(run.session)
+            key = session.agents.get((run.scope, "")) if session is not None else None
+            kept = self._table.find(key)
+            lend(run, inputs, self._key, kept.reader.counts.warnings if kept is not None else ())
 
     # --- Ends -----------------------------------------------------------------------------
 
@@ -415,8 +392,7 @@ class Deciding:
             run = self._runs.end(run_id)
             if run is None:
                 return None
-            for message, content in run.lent:
-                message.content = content
+            take_back(run)
             self._table.end(run)
             for lost in self._runs.forget_lost():
                 self._table.end(lost)
@@ -433,17 +409,10 @@ class Deciding:
             key = around.agents.get((run.scope, run.around)) if around is not None else None
             kept = self._table.find(key)
             if run.ns and kept is not None and kept.marks:
-                _write_marks(kept, outputs)
+                write_marks(kept, outputs)
         if session is None or session.ending is None or session.delivered:
             return None
         return session.loop if session.ending.next == "raise" else None
-
-
-def _ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, Any]) -> Any:
-    from langchain_loopguard.adapters.asking import Question  # noqa: PLC0415
-
-    pending.question = pending.question or Question()
-    return pending.question.ask(run, payload, schema)
 
 
 def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:
@@ -459,15 +428,3 @@ def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:
         return loop_error(decision, _NOT_ASKED if pending.step.late else _NO_GRAPH)
     text = next((call.text for call in outcome.calls if call.text), "")
     return loop_error(decision, text if outcome.next in {"model", "answer"} else "")
-
-
-def _write_marks(kept: Conversation, outputs: Any) -> None:
-    """Write marks into the results among what a run of the host gives.
-
-    The host keeps these very objects, and saves them only after the run has ended.
-    """
-    for message in messages_in(outputs):
-        if isinstance(message, ToolMessage) and message.tool_call_id in kept.marks:
-            mark, by_guard = kept.marks.pop(message.tool_call_id)
-            kwargs = with_mark(message, mark).additional_kwargs
-            message.additional_kwargs = {**kwargs, "lc_source": SOURCE} if by_guard else kwargs

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.runs import Key, Run, RunTree
     from langchain_loopguard.langchain.history import Reader
 
-__all__ = ["Place", "StepFinder", "in_task"]
+__all__ = ["Place", "StepFinder", "can_ask", "in_task", "is_users"]
 
 
 class Place(NamedTuple):
@@ -54,11 +54,23 @@ class Place(NamedTuple):
 
 def in_task(run: Run) -> bool:
     """Tell whether LangGraph can be asked about the task that a run is in."""
-    if not run.ns:
-        return False
-    from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+    return _host(run)[0]
 
-    return _langgraph.runs_in(run.ns)
+
+def can_ask(run: Run) -> bool:
+    """Tell whether a person can be asked in the task that a run is in."""
+    return _host(run)[1]
+
+
+def _host(run: Run) -> tuple[bool, bool]:
+    if run.host is None:
+        run.host = (False, False)
+        if run.ns:
+            from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+
+            inside = _langgraph.runs_in(run.ns)
+            run.host = (inside, inside and _langgraph.can_ask())
+    return run.host
 
 
 class StepFinder:
@@ -91,7 +103,7 @@ class StepFinder:
             base: Key = ("handler",)
         else:
             thread = configurable().get("thread_id")
-            saved = thread is not None and (not run.ns or _is_saved(run))
+            saved = thread is not None and (can_ask(run) or not in_task(run))
             base = ("thread", str(thread)) if saved else ("session", run.session.int)
         agent: Key = (*base, run.scope, run.around)
         return ((*base, f"{run.ns}|", run.around) if run.ns else agent), agent
@@ -146,37 +158,55 @@ class StepFinder:
         """
         kept, messages, at = place.kept, place.messages, place.at
         if at < 0:
-            last = kept.last
-            if last is not None and last.parent == run.parent and run.parent is not None:
-                made = calls_of(last.step.message)[0]
-                tried = again or call["id"] == made["id"]
-                if tried and (made["name"], made["args"]) == (call["name"], _args(call)):
-                    call["id"] = made["id"]
-                    return last
+            tried = self._tried(kept, run, call, again=again)
+            if tried is not None:
+                return tried
             call["id"] = call["id"] or str(run.id)
             made = {"name": call["name"], "args": _args(call), "id": call["id"]}
             messages, at = [AIMessage("", id=f"direct:{run.id}", tool_calls=[made])], 0
         message = messages[at]
         pending = kept.steps.get(key_of(message))
-        if pending is not None and pending.question is not None:
-            if pending.question.is_replayed_by(run):
-                kept.reader, pending = self.table.new_reader(), None
+        question = pending.question if pending is not None else None
+        if question is not None and question.is_replayed_by(run):
+            kept.reader, pending = self.table.new_reader(), None
         if pending is not None and (message.id or pending.step.index == at):
             return pending
-        if place.in_state:
-            self.begin_turn(kept, run, session, messages[:at]) or self.read(kept, messages[:at])
-        else:
-            opening = kept.openings.pop(key_of(message), "")
-            if opening:
-                self.prompted(kept, opening)
-            self._read_outputs(kept)
-            if place.at < 0:
-                self._new_input(kept, run)
-            elif kept.reader.counts.recent or len(messages) > 1:
-                self.read(kept, messages[:at])
+        self._read_before(place, run, session, messages, at)
         parent = run.parent if place.at < 0 else None
         step = step_at(messages, at)
         return kept.add(Pending(step, messages, parent=parent, in_state=place.in_state))
+
+    def _tried(
+        self, kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
+    ) -> Pending | None:
+        """Find the step of an earlier attempt of a call that no AI message makes."""
+        last = kept.last
+        if last is None or run.parent is None or last.parent != run.parent:
+            return None
+        made = calls_of(last.step.message)[0]
+        same = (made["name"], made["args"]) == (call["name"], _args(call))
+        if not same or not (again or call["id"] == made["id"]):
+            return None
+        call["id"] = made["id"]
+        return last
+
+    def _read_before(
+        self, place: Place, run: Run, session: Session, messages: Sequence[BaseMessage], at: int
+    ) -> None:
+        """Read what stands before a step."""
+        kept = place.kept
+        if place.in_state:
+            if not self.begin_turn(kept, run, session, messages[:at]):
+                self.read(kept, messages[:at])
+            return
+        opening = kept.openings.pop(key_of(messages[at]), "")
+        if opening:
+            self.prompted(kept, opening)
+        self._read_outputs(kept)
+        if place.at < 0:
+            self._new_input(kept, run)
+        else:
+            self.read(kept, messages[:at])
 
     def begin_turn(
         self, kept: Conversation, run: Run, session: Session, messages: Sequence[BaseMessage]
@@ -221,7 +251,7 @@ class StepFinder:
         if any(map(makes_calls, sent)):
             return _with_ids(kept, sent)
         # No tool calls: the first prompt of a turn, a text agent's, or a question on the side.
-        human = next((one for one in reversed(sent) if _is_users(one)), None)
+        human = next((one for one in reversed(sent) if is_users(one)), None)
         if human is None:
             return None
         if human.id is not None:
@@ -256,18 +286,13 @@ class StepFinder:
         kept.prompted = run.session
 
 
-def _is_saved(run: Run) -> bool:
-    from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
-
-    return not in_task(run) or _langgraph.can_ask()
-
-
 def _args(call: dict[str, Any]) -> dict[str, Any]:
     args = call["args"]
     return args if isinstance(args, dict) else {"input": args}
 
 
-def _is_users(message: BaseMessage) -> bool:
+def is_users(message: BaseMessage) -> bool:
+    """Tell a message that a person may have written."""
     return isinstance(message, HumanMessage) and not is_generated(message)
 
 

@@ -114,13 +114,7 @@ class Telemetry:
         if not is_new:
             return
         event = _event(decision, outcome, self._adapter)
-        if self.notify is not None:
-            try:
-                self.notify(decision)
-            except Exception as error:  # noqa: BLE001 - whoever is notified disturbs no agent
-                self.fault(error)
-        elif outcome.log:
-            logger.warning("%s", outcome.log, extra={EVENT: event})
+        self._log(decision, outcome, event)
         for channel in (_to_stream, _to_callbacks, _to_run, _to_otel_log):
             try:
                 channel(event, decision)
@@ -129,6 +123,16 @@ class Telemetry:
                 logger.debug("%s: nothing was emitted", channel.__name__, exc_info=True)
         for finding in decision.findings:
             self._measure("loop_guard.findings", 1, {"rule": finding.rule, "action": outcome.emit})
+
+    def _log(self, decision: Decision, outcome: Outcome, event: dict[str, Any]) -> None:
+        if self.notify is None:
+            if outcome.log:
+                logger.warning("%s", outcome.log, extra={EVENT: event})
+        elif not outcome.asked:  # It was notified of when the person was asked.
+            try:
+                self.notify(decision)
+            except Exception as error:  # noqa: BLE001 - whoever is notified disturbs no agent
+                self.fault(error)
 
     def fault(self, error: Exception, thread: str = "") -> None:
         """Count a fault of the guard, log it once per kind and thread, or raise it.
