@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from langchain_loopguard.core.errors import GuardStateError
+from langchain_loopguard.core.guard import STATE_VERSION
 from langchain_loopguard.langchain.counts import VERSION
 from langchain_loopguard.langchain.errors import is_signal
 from langchain_loopguard.langchain.history import Reader
@@ -125,8 +126,7 @@ class Gate:
             reader = Reader.from_state(self.options, counts)
         except GuardStateError as error:
             self.telemetry.fault(error)
-            version = counts.get("v") if isinstance(counts, dict) else None
-            if type(version) is int and version > VERSION:
+            if _is_later(counts):
                 return None
             reader = Reader(self.options)
         reader.declare(self._tools.values())
@@ -279,6 +279,15 @@ class Gate:
         if is_signal(error):
             raise error
         self.telemetry.fault(error)
+
+
+def _is_later(counts: Any) -> bool:
+    """Tell whether a later release wrote the counts."""
+    parts = (
+        ((counts, VERSION), (counts.get("guard"), STATE_VERSION)) if type(counts) is dict else ()
+    )
+    versions = [(part.get("v"), own) for part, own in parts if type(part) is dict]
+    return any(type(theirs) is int and theirs > own for theirs, own in versions)
 
 
 def _decided(step: MessageStep) -> list[dict[str, Any]]:

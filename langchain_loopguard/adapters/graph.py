@@ -52,6 +52,7 @@ __all__ = [
     "GraphGuard",
     "LastAnswer",
     "is_ended",
+    "leaves_graph",
     "read_key",
     "results_in",
     "with_key",
@@ -221,6 +222,12 @@ def results_in(output: Any, key: str) -> list[ToolMessage]:
             return results_in(output[1], key)
         return [result for one in output for result in results_in(one, key)]
     return []
+
+
+def leaves_graph(output: Any) -> bool:
+    """Tell whether a tool sends the run to the graph around this one."""
+    outputs = output if isinstance(output, list | tuple) else [output]
+    return any(isinstance(one, Command) and one.graph is not None for one in outputs)
 
 
 def is_ended(messages: Sequence[BaseMessage]) -> bool:

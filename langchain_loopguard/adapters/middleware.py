@@ -351,7 +351,9 @@ class _Asked(NamedTuple):
     ends: Mapping[str, Any]
     surplus: list[str]
 
-    def answered(self, response: ModelResponse[Any]) -> Any:
+    def answered(
+        self, response: ModelResponse[Any]
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         if self.ends:
             response.result[:] = [_final_answer(one, self.ends) for one in response.result]
         if self.surplus:

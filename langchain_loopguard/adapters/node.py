@@ -80,8 +80,9 @@ class LoopGuardNode(RunnableCallable):
         messages_key: The state's key for the messages. With a reducer that only appends,
             `operator.add` for one, no message is changed that stands there already.
         state_key: The state's key for the counts. A state without that channel works too: the
-            messages are then read from the first one each time. Guards that run at the same time
-            in one graph need a key each.
+            messages are then read from the first one each time, `always` isn't remembered, and
+            a person's advice counts as a refusal. Guards that run at the same time in one graph
+            need a key each.
         wrap_up_model: A chat model without tools, or any runnable from messages to a message, for
             the last answer under `"wrap_up"`.
         tool_list: The tools themselves, for what they declare in their `metadata`.
@@ -133,7 +134,7 @@ class LoopGuardNode(RunnableCallable):
             wrap_up_model=wrap_up_model,
         )
         super().__init__(self._decide, self._adecide, name=type(self).__name__, trace=False)
-        self.policy = options.policy
+        self.policy, self.on_detected = options.policy, on_detected
         self.agent, self.tools_node, self.end = agent, tools, end
 
     @property
@@ -216,7 +217,8 @@ class LoopGuardNode(RunnableCallable):
             # Once more here, when the results are saved.
             goto = str(get_config()["metadata"]["langgraph_node"])
         elif outcome.next == "run" and passed.runs():
-            if not known and outcome.core in {"approve", "always"} and guard.can_replace():
+            marks = not known and outcome.core in {"approve", "always"} and passed.message.id
+            if marks and guard.can_replace():
                 # Where no counts are saved the messages are all that the next reading has.
                 marked = with_mark(passed.message, Mark(approved=True))
                 added = [marked, *(one for one in added if one.id != marked.id)]

@@ -37,20 +37,21 @@ from langchain_loopguard.adapters.graph import (
     GraphGuard,
     LastAnswer,
     is_ended,
+    leaves_graph,
     read_key,
     results_in,
     with_key,
 )
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import ends_of, final_message
-from langchain_loopguard.langchain.messages import last_step, makes_calls, with_warnings
+from langchain_loopguard.langchain.marks import ends_of, final_message, replacement
+from langchain_loopguard.langchain.messages import id_of, last_step, makes_calls, with_warnings
 from langchain_loopguard.langchain.options import IsUserMessage, OnDetected, Options, ShowContent
 from langchain_loopguard.langchain.repair import complete
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import BaseMessage, ToolMessage
     from langchain_core.runnables import Runnable
 
     from langchain_loopguard.adapters.gate import Passed
@@ -203,7 +204,7 @@ class _Around(GraphGuard):
             reader = self.gate.open(counts) if given == counts and not is_nested(config) else None
             if reader is not None:
                 self.gate.start_run(reader, whole or messages)
-                write_channel(self.state_key, self.gate.save(reader), config)
+                write_channel(self.state_key, self.gate.save(reader) or {}, config)
         except Exception as error:  # noqa: BLE001 - logged, or raised if the user wants so
             self.gate.fault(error)
         return way
@@ -249,17 +250,17 @@ class _Around(GraphGuard):
         return call(state)
 
     def _shown(self, state: Any) -> tuple[Any, list[BaseMessage]]:
-        messages = read_key(state, self.messages_key)
-        if not isinstance(messages, list):
+        given = read_key(state, self.messages_key)
+        if not isinstance(given, list):
             return state, []
-        messages = self.messages(state)
+        messages = self.as_messages(given)
         ends = ends_of(messages)
         if ends.get("as") == "raise":
             raise error_of_facts(ends)
         counts = read_channel(self.state_key)
         warnings = counts.get("warnings") if isinstance(counts, dict) else None
         told = with_warnings(messages, warnings) if isinstance(warnings, dict) else None
-        if told is None:
+        if told is None or messages is not given:  # an agent that reads them in its own form
             return state, []
         changed = [old for old, new in zip(messages, told, strict=True) if old is not new]
         return with_key(state, self.messages_key, told), changed
@@ -322,12 +323,13 @@ class _Run:
         """Read the results, and give the node's output with the counts and what was added."""
         guard, step = self.guard, self.passed.step
         results = results_in(output, guard.messages_key)
+        skipped = self._skipped(results, output)
         added = guard.added(self.passed)
         history = self.messages
         if added or step.others:
             own = [*step.results, *self.passed.results()]
             history = [*history[: step.index], self.passed.message, *own]
-        history = [*history, *results]
+        history = [*history, *results, *skipped]
         if results:
             guard.gate.read(self.reader, history)
         counts = guard.gate.save(self.reader, history)
@@ -337,11 +339,21 @@ class _Run:
             update[guard.messages_key] = written
         if output is None or not update:
             return update or output
-        if type(output) is dict and not written:
+        if type(output) is dict and not written and not skipped:
             return {**output, **update}
         # What is added stands before the results.
         outputs = output if isinstance(output, list | tuple) else [output]
-        return [Command(update=update), *outputs]
+        added_last = {guard.messages_key: skipped} if skipped else {}
+        return [Command(update=update), *outputs, Command(update=added_last)]
+
+    def _skipped(self, results: list[ToolMessage], output: Any) -> list[ToolMessage]:
+        """Make results of the calls that tools which gave some have left out."""
+        if not results or leaves_graph(output):
+            return []
+        given = {result.tool_call_id for result in results}
+        missing = [call for call in self.passed.step.waiting if id_of(call) not in given]
+        text, runs = self.guard.gate.options.wording.skipped, self.passed.runs()
+        return [replacement(call, text) for call in missing if id_of(call) in runs]
 
 
 def _restored(output: Any, key: str, originals: list[BaseMessage]) -> Any:
