@@ -19,6 +19,8 @@ from langchain_loopguard.core.guard import STATE_VERSION
 from langchain_loopguard.langchain.counts import VERSION
 from langchain_loopguard.langchain.errors import is_signal
 from langchain_loopguard.langchain.history import Reader
+from langchain_loopguard.langchain.marks import Mark, with_mark
+from langchain_loopguard.langchain.messages import key_of
 from langchain_loopguard.langchain.outcome import Detected, Outcome, decide, noticed, resolve
 from langchain_loopguard.langchain.question import make_question, reply_schema
 from langchain_loopguard.langchain.repair import edited_message
@@ -67,7 +69,14 @@ class Passed:
         return self.edited or self.step.message
 
     def results(self) -> list[BaseMessage]:
-        """Make the messages that stand in the place of results."""
+        """Make the messages that stand in the place of results.
+
+        Where the host gave them all before anybody decided, its last one is marked for a last
+        answer, in its own place.
+        """
+        last = self.step.results[-1] if self.step.late else None
+        if last is not None and last.id and self.outcome.next == "answer":
+            return [with_mark(last, Mark(ends=self.outcome.ends))]
         return [*self.outcome.messages(_decided(self.step))]
 
     def runs(self) -> frozenset[str | None]:
@@ -190,7 +199,7 @@ class Gate:
         caller: str = "",
         editable: bool = True,
     ) -> Passed | None:
-        """Decide about a step; `read` has read what stands before it.
+        """Read what stands before a step, and decide about it.
 
         Args:
             reader: The conversation's reader.
@@ -208,6 +217,8 @@ class Gate:
             Exception: The signal with which the host asks.
         """
         calls, can_ask, question = _decided(step), ask is not None, None
+        if key_of(step.message) != reader.counts.last:
+            self.read(reader, messages[: step.index])
         try:
             decision = reader.check(step, caller)
             asked = reader.asked_before(decision)

@@ -27,7 +27,7 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
     hook_config,
 )
-from langchain_core.messages import AIMessage, RemoveMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
@@ -254,7 +254,6 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         reader = self._gate.open(state.get(self.state_key), messages)
         if reader is None:
             return None
-        self._gate.read(reader, messages)
         asks = can_ask()
         passed = self._gate.take(reader, step, messages, ask=ask_person if asks else None)
         update = self._saved(self._gate.save(reader, messages))
@@ -354,8 +353,9 @@ class _Asked(NamedTuple):
     def answered(
         self, response: ModelResponse[Any]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        if self.ends:
-            response.result[:] = [_final_answer(one, self.ends) for one in response.result]
+        if self.ends and response.structured_response is None:
+            said = [one for one in response.result if not isinstance(one, ToolMessage)]
+            response.result[:] = [_final_answer(one, self.ends) for one in said]
         if self.surplus:
             removed = [RemoveMessage(id=one) for one in self.surplus]
             return ExtendedModelResponse(response, Command(update={"messages": removed}))

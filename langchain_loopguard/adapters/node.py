@@ -179,7 +179,6 @@ class LoopGuardNode(RunnableCallable):
             return Command(goto=self.tools_node if step.waiting else self.agent)
         if self._ran(reader, step, known=bool(counts)):
             return self._take_in(reader, step, messages)
-        guard.gate.read(reader, messages)
         passed = guard.decide(reader, step, messages)
         if passed is None:
             return Command(goto=self.tools_node if step.waiting else self.agent)

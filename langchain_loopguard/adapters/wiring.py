@@ -244,7 +244,6 @@ class _Around(GraphGuard):
         if step is not None and step.calls:
             key = f"{thread_key()}|{messages[0].id}"
             reader = self.gate.recall(key, messages)
-            self.gate.read(reader, messages)
             self.gate.take(reader, step, messages, ask=None)
             self.gate.remember(key, reader)
         return call(state)
@@ -278,7 +277,6 @@ class _Around(GraphGuard):
         reader = self.gate.open(counts, messages)
         if reader is None:
             return None
-        self.gate.read(reader, messages)
         passed = self.decide(reader, step, messages)
         if passed is None:
             return None

@@ -236,6 +236,8 @@ def with_warnings(
 
 def _below(message: ToolMessage, text: str) -> Any:
     content = message.content
+    if text in str(message.text):  # another guard said it
+        return content
     if isinstance(content, str):
         return f"{content}\n\n{text}"
     return [*content, {"type": "text", "text": text}]

@@ -1,4 +1,4 @@
-"""Is a person asked in time, whatever the way the guard was added, and is the answer carried out?"""
+"""Is a person asked in time, however the guard was added, and is the answer carried out?"""
 
 import asyncio
 

@@ -1,5 +1,6 @@
 """Does each mode do what it says, whatever the way the guard was added?"""
 
+import itertools
 import json
 import logging
 
@@ -202,7 +203,7 @@ class TestWarn:
         ]
         assert warned[-1]
         assert len(warned[-1]) <= 4
-        for earlier, later in zip(warned, warned[1:], strict=False):
+        for earlier, later in itertools.pairwise(warned):
             assert later[: len(earlier)] == earlier
 
 
