@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 from langchain_loopguard import LoopDetectedError, LoopGuardMiddleware, LoopGuardPolicy
 
-NOTICE_MARK = "[Notice"
 from tests.adapters.agents import ORDERS, ToolAwareModel, guarded_agent, obedient
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
 from tests.hosts import (
@@ -35,6 +34,7 @@ from tests.hosts import (
     thread,
 )
 
+NOTICE_MARK = "[Notice"
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 either_order = pytest.mark.parametrize("order", ORDERS)

@@ -17,8 +17,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, interrupt
 
-from langchain_loopguard import LoopGuardCallbackHandler, LoopGuardPolicy
-from langchain_loopguard.errors import InvalidResumeError
+from langchain_loopguard import (
+    InvalidResumeError,
+    LoopDetectedError,
+    LoopGuardCallbackHandler,
+    LoopGuardPolicy,
+)
 from tests.hosts import (
     GRAPHS,
     MODES,
@@ -101,10 +105,9 @@ def test_another_process_takes_the_answer_after_the_first_was_killed(interrupted
         assert ran.total == 0
         assert messages[-1].content.startswith("Stopped.")
     else:
-        # The text was no reason to stop, so the next repeat is asked about.
-        assert ran.total == 0
-        assert len(result["__interrupt__"]) == 1
-        messages = messages[:-1]
+        # Advice begins a turn: the last repeat runs.
+        assert ran.total == 2
+        assert "__interrupt__" not in result
     assert_valid_history(messages)
 
 
@@ -170,9 +173,9 @@ async def test_what_a_person_let_run_is_known_from_the_history(host):
     graph = GRAPHS[host](repeating_model(), [counting_tool(ran)], checkpointer=InMemorySaver())
     graph.invoke(ask(), thread("t", handler()))
     for _ in range(3):
-        # Each time a new handler: three more runs a question, as with one handler.
+        # Each time a new handler, and twice as many runs, as with one handler.
         graph.invoke(Command(resume="continue"), thread("t", handler()))
-    assert ran.total == 2 + 3 * 3
+    assert ran.total == 2 + 4 + 8 + 16
 
 
 @every_graph
@@ -192,34 +195,14 @@ async def test_in_the_functional_api_a_fresh_handler_does_not_lose_the_stop():
     # There is no state to read: that the question was about this call is in the checkpoint.
     ran = Counter()
     agent = functional_agent(repeating_model(), [counting_tool(ran)], checkpointer=InMemorySaver())
-    result = agent.invoke([HumanMessage("go")], thread("t", handler()))
+    agent.invoke([HumanMessage("go")], thread("t", handler()))
     assert ran.total == 2
-    del result
-    from langchain_loopguard import LoopDetectedError
-
     with pytest.raises(LoopDetectedError):
         agent.invoke(Command(resume="stop"), thread("t", handler()))
     assert ran.total == 2
 
 
 # --- Which answer belongs to which question ---------------------------------------------------
-
-
-@every_mode
-@every_graph
-@pytest.mark.parametrize("answer", ["continue", "stop"])
-async def test_an_answer_by_interrupt_id_is_carried_out(host, mode, answer):
-    ran = Counter()
-    graph = GRAPHS[host](
-        listed_model(THREE, THREE, THREE, []), [counting_tool(ran)], checkpointer=InMemorySaver()
-    )
-    config = thread("t", handler())
-    outcome = await drive(graph, mode, ask(), config)
-    resume = {outcome.interrupts[0].id: answer}
-    outcome = await drive(graph, mode, Command(resume=resume), config)
-    assert outcome.interrupts == ()
-    assert ran.total == (9 if answer == "continue" else 6)
-    assert_valid_history(graph.get_state(config).values["messages"])
 
 
 @every_graph
@@ -263,7 +246,7 @@ async def test_an_edited_call_is_refused_as_an_answer(host):
     asked = graph.invoke(ask(), config)["__interrupt__"][0].value
     assert "edit" not in asked["review_configs"][0]["allowed_decisions"]
     edit = {"type": "edit", "edited_action": {"name": "search", "args": {"q": "b"}}}
-    with pytest.raises(InvalidResumeError, match="can't change a call"):
+    with pytest.raises(InvalidResumeError, match="can't carry out"):
         graph.invoke(Command(resume={"decisions": [edit]}), config)
     assert ran.total == 2
     assert len(graph.get_state(config).interrupts) == 1
@@ -348,26 +331,6 @@ async def test_a_replay_of_an_answered_question_asks_again(host, fresh):
     result = graph.invoke(None, {**config, "configurable": asked})
     assert len(result["__interrupt__"]) == 1
     assert ran.total == 9
-
-
-@every_mode
-@every_graph
-async def test_resuming_many_times_never_ends_silently(host, mode):
-    # Whichever of the parallel calls is started first at the resume.
-    async def once(number: int) -> int:
-        ran = Counter()
-        graph = GRAPHS[host](
-            listed_model(THREE, THREE, THREE, []),
-            [counting_tool(ran, native_async=bool(number % 2))],
-            checkpointer=InMemorySaver(),
-        )
-        config = thread(str(number), handler())
-        await drive(graph, mode, ask(), config)
-        await drive(graph, mode, Command(resume="continue"), config)
-        assert graph.get_state(config).next == ()
-        return ran.total
-
-    assert await asyncio.gather(*(once(number) for number in range(8))) == [9] * 8
 
 
 class LateFirstCall(AgentMiddleware):
