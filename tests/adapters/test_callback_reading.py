@@ -1,4 +1,4 @@
-"""Does the handler read a graph's history as it is: turns, ids, results, other people's decisions?"""
+"""Does the handler read a history as it is: turns, ids, results, other people's decisions?"""
 
 from __future__ import annotations
 
