@@ -34,6 +34,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from langchain_core.messages import BaseMessage
     from langgraph.graph import StateGraph
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "add_channel",
     "agent_scope",
     "ask_person",
+    "begins_turn",
     "can_ask",
     "given_resume",
     "is_nested",
@@ -118,6 +120,16 @@ def agent_scope() -> str:
 def is_nested(config: Any = None) -> bool:
     """Tell whether this is called in a graph that runs within a node of another one."""
     return "|" in _namespace(config)
+
+
+def begins_turn(messages: Sequence[BaseMessage], counts: Any, config: Any = None) -> bool:
+    """Tell whether the run of a graph that starts with these messages begins a turn.
+
+    One that is handed over to goes on in the turn of the others; one that has counted nothing and
+    gets a task of its own, a fork for one, begins its own.
+    """
+    task = not counts and bool(messages) and isinstance(messages[-1], HumanMessage)
+    return task or not is_nested(config)
 
 
 def thread_key() -> str:

@@ -79,6 +79,17 @@ class Passed:
             return [with_mark(last, Mark(ends=self.outcome.ends))]
         return [*self.outcome.messages(_decided(self.step))]
 
+    def replaced(self, *, marks: bool) -> list[BaseMessage]:
+        """Give the AI message that takes the place of the step's own, none where it stays.
+
+        Args:
+            marks: Whether what a person let run is noted on it, since no counts outlive the run.
+        """
+        message = self.edited
+        if marks and self.outcome.core in {"approve", "always"}:
+            message = with_mark(self.message, Mark(approved=True))
+        return [message] if message is not None and message.id else []
+
     def runs(self) -> frozenset[str | None]:
         """List the ids of the calls that run."""
         return self.outcome.runs(_decided(self.step))

@@ -144,11 +144,10 @@ class GraphGuard:
             raise error_of_facts(passed.outcome.facts)
         return passed
 
-    def added(self, passed: Passed) -> list[BaseMessage]:
+    def added(self, passed: Passed, *, marks: bool) -> list[BaseMessage]:
         """List what is written into the history before the calls run, or in their place."""
-        replaces = passed.edited is not None and bool(passed.edited.id) and self.can_replace()
-        edited: list[BaseMessage] = [passed.edited] if passed.edited and replaces else []
-        return [*edited, *passed.results()]
+        replaced = passed.replaced(marks=marks)
+        return [*(replaced if replaced and self.can_replace() else []), *passed.results()]
 
     def written(
         self, passed: Passed, messages: list[BaseMessage], added: list[BaseMessage]

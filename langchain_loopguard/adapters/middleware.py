@@ -34,6 +34,7 @@ from langgraph.types import Command
 from langchain_loopguard.adapters._langgraph import (
     TRACE_POLICY,
     ask_person,
+    begins_turn,
     can_ask,
     is_nested,
     thread_key,
@@ -220,8 +221,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         messages = state["messages"]
         whole = complete(messages, self._gate.options.wording.not_run)
         update = {"messages": _all(whole)} if whole is not None else {}
-        # An agent that is handed over to goes on in the turn of the others.
-        reader = None if is_nested() else self._gate.open(state.get(self.state_key), messages)
+        counts = state.get(self.state_key)
+        reader = self._gate.open(counts, messages) if begins_turn(messages, counts) else None
         if reader is not None:
             self._gate.start_run(reader, whole or messages)
             update |= self._saved(self._gate.save(reader, messages))
@@ -272,7 +273,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _carried_out(self, passed: Passed, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         step, outcome = passed.step, passed.outcome
-        added: list[BaseMessage] = [*([passed.edited] if passed.edited else []), *passed.results()]
+        # The counts of an agent within a graph don't outlive its run.
+        added: list[BaseMessage] = [*passed.replaced(marks=is_nested()), *passed.results()]
         update: dict[str, Any] = {}
         if outcome.next == "end":
             added.append(final_message(outcome.final))

@@ -19,7 +19,7 @@ from langgraph.types import Command, Send
 from langchain_loopguard.adapters._langgraph import RunnableCallable, is_resumed
 from langchain_loopguard.adapters.graph import GraphGuard, LastAnswer, read_key
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import Mark, ends_of, final_message, replacement, with_mark
+from langchain_loopguard.langchain.marks import ends_of, final_message, replacement
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls, with_warnings
 from langchain_loopguard.langchain.options import (
     IsUserMessage,
@@ -207,7 +207,8 @@ class LoopGuardNode(RunnableCallable):
         known: bool,
     ) -> Command[Any]:
         guard, outcome = self._guard, passed.outcome
-        added = guard.added(passed)
+        # Where no counts are saved the messages are all that the next reading has.
+        added = guard.added(passed, marks=not known)
         goto: Any = self.agent
         if outcome.next == "end":
             goto = self.end
@@ -216,11 +217,6 @@ class LoopGuardNode(RunnableCallable):
             # Once more here, when the results are saved.
             goto = str(get_config()["metadata"]["langgraph_node"])
         elif outcome.next == "run" and passed.runs():
-            marks = not known and outcome.core in {"approve", "always"} and passed.message.id
-            if marks and guard.can_replace():
-                # Where no counts are saved the messages are all that the next reading has.
-                marked = with_mark(passed.message, Mark(approved=True))
-                added = [marked, *(one for one in added if one.id != marked.id)]
             shown = guard.for_tools(state, passed, messages)
             goto = self.tools_node if shown is state else Send(self.tools_node, shown)
         return self._go(goto, guard.written(passed, messages, added), counts)

@@ -24,6 +24,7 @@ from langgraph.types import Command
 
 from langchain_loopguard.adapters._langgraph import (
     add_channel,
+    begins_turn,
     is_nested,
     new_path,
     read_channel,
@@ -199,9 +200,9 @@ class _Around(GraphGuard):
                 write_channel(self.messages_key, update, config)
             counts = read_channel(self.state_key, config=config)
             given = read_channel(self.state_key, fresh=True, config=config)
-            # A graph that is handed over to goes on in the turn of the others. Counts that came
-            # with the input are somebody else's.
-            reader = self.gate.open(counts) if given == counts and not is_nested(config) else None
+            # Counts that came with the input are somebody else's.
+            begins = given == counts and begins_turn(messages, counts, config)
+            reader = self.gate.open(counts) if begins else None
             if reader is not None:
                 self.gate.start_run(reader, whole or messages)
                 write_channel(self.state_key, self.gate.save(reader) or {}, config)
@@ -288,7 +289,7 @@ class _Around(GraphGuard):
             return self.last_answer(
                 passed, messages, lambda said: self._output(said, saved, ends=True)
             )
-        added = self.added(passed)
+        added = self.added(passed, marks=False)
         if outcome.next == "end":
             added.append(final_message(outcome.final))
         written = self.written(passed, messages, added)
@@ -322,7 +323,7 @@ class _Run:
         guard, step = self.guard, self.passed.step
         results = results_in(output, guard.messages_key)
         skipped = self._skipped(results, output)
-        added = guard.added(self.passed)
+        added = guard.added(self.passed, marks=is_nested())
         history = self.messages
         if added or step.others:
             own = [*step.results, *self.passed.results()]

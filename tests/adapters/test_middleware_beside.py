@@ -18,7 +18,6 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from langchain_loopguard import LoopDetectedError, LoopGuardMiddleware, LoopGuardPolicy
-
 from tests.adapters.agents import ORDERS, ToolAwareModel, guarded_agent, obedient
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
 from tests.hosts import (
