@@ -37,7 +37,7 @@ _KINDS = (Kind.SAME_FAILURE, Kind.TOOL_FAILURE, Kind.SAME_RESULT)
 class _Memories(PresetRule[HermesConfig]):
     def __init__(self, config: HermesConfig, limits: tuple[int, int, int], *more: Window) -> None:
         self.calls, self.tools = Memory(limits[0]), Memory(limits[1])
-        self.results = Memory(limits[2], tagged=True)
+        self.results = Memory(limits[2], width=3)
         super().__init__(config, self.calls, self.tools, self.results, *more)
 
     def at(self, action: Action, place: int, row: Row, limit: int, call: Made) -> Hit | None:

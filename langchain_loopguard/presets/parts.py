@@ -1,6 +1,6 @@
 """Of which parts are other systems' rules made?
 
-A streak, a memory of counters by key, a window of the last calls, marks of the last outcomes: each
+A streak, a memory of counters by key, a window of the last calls: each
 is a few numbers that a rule fills and asks, and each writes itself into the state of the
 conversation. So none keeps an argument or a result, only 48 bits of a hash: enough to tell some
 thousand values apart (a wrong match among 1,000 is less likely than one in 500 million), and
@@ -11,8 +11,9 @@ This file knows no system and no action.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xxhash
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 _CUT = 16
 """Bits of the 64-bit hash that are dropped."""
-
-_BYTES = 6
-"""Bytes of a number in a stored memory."""
 
 _LONGEST_NAME = 48
 """Characters of a tool's name that a state keeps."""
@@ -46,18 +44,22 @@ def kept_name(name: str) -> str:
     return name[:_LONGEST_NAME].encode("ascii", "replace").decode()
 
 
-class Part(Protocol):
+class Part(ABC):
     """What a rule is made of."""
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget everything."""
 
-    def drop(self, key: int) -> None:
+    def drop(self, key: int) -> None:  # noqa: ARG002 - most parts know one loop
         """Forget one loop: a person let it go on."""
+        self.clear()
 
+    @abstractmethod
     def to_state(self) -> Any:
         """Write the numbers in JSON types."""
 
+    @abstractmethod
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` wrote.
 
@@ -66,7 +68,7 @@ class Part(Protocol):
         """
 
 
-class Streak:
+class Streak(Part):
     """How often the same key came, one time after the other.
 
     Attributes:
@@ -74,8 +76,6 @@ class Streak:
         count: How often it came in a row.
         since: The step where the row began.
     """
-
-    __slots__ = ("count", "key", "since")
 
     def __init__(self) -> None:
         """Start with nothing seen."""
@@ -92,10 +92,6 @@ class Streak:
         """Forget the key."""
         self.key, self.count, self.since = -1, 0, 0
 
-    def drop(self, key: int) -> None:  # noqa: ARG002 - a streak knows one loop
-        """Forget the key."""
-        self.clear()
-
     def to_state(self) -> list[int]:
         """Write key, count and beginning."""
         return [self.key, self.count, self.since]
@@ -109,12 +105,12 @@ class Streak:
 class Row(NamedTuple):
     """What a memory keeps by a key."""
 
-    times: int
-    since: int
+    times: int = 1
+    since: int = 0
     tag: int = 0
 
 
-class Memory:
+class Memory(Part):
     """Counters by key, of the keys touched last.
 
     The systems re-told here keep a map that grows with the run; a guard's state is stored with
@@ -123,23 +119,20 @@ class Memory:
     there; a longer gap than the limit is where a rule departs from its original.
     """
 
-    __slots__ = ("_limit", "_rows", "_width")
-
-    def __init__(self, limit: int, *, tagged: bool = False) -> None:
+    def __init__(self, limit: int, width: int = 2, size: int = 6) -> None:
         """Start empty.
 
         Args:
             limit: How many keys are kept.
-            tagged: Whether a key has a number of its own beside its count: what is counted starts
-                again when that changes.
+            width: How much of a row is stored: 0 for the keys alone, 2 for counts, 3 with the tag.
+            size: Bytes of a stored number.
         """
-        self._limit = limit
-        self._width = 3 if tagged else 2
+        self._limit, self._width, self._size = limit, width, size
         self._rows: dict[int, Row] = {}
 
     def get(self, key: int) -> Row:
         """Look a key up without touching it; a count of 0 is a key that is not known."""
-        return self._rows.get(key, Row(0, 0))
+        return self._rows.get(key, Row(0))
 
     def add(self, key: int, number: int, tag: int = 0) -> Row:
         """Count a key at a step, from 1 again if its tag changed; the oldest key goes."""
@@ -165,12 +158,12 @@ class Memory:
     def to_state(self) -> str:
         """Write the rows, each with its key in front, the one touched last at the end."""
         rows = ((key, *row[: self._width]) for key, row in self._rows.items())
-        return stored.pack((number for row in rows for number in row), _BYTES)
+        return stored.pack([number for row in rows for number in row], self._size)
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` wrote."""
         size = 1 + self._width
-        numbers = stored.unpack(state, size * self._limit, _BYTES)
+        numbers = stored.unpack(state, size * self._limit, self._size)
         if len(numbers) % size:
             raise ValueError(f"a remembered row has {size} numbers")
         rows = (numbers[place : place + size] for place in range(0, len(numbers), size))
@@ -181,31 +174,23 @@ class Seen(NamedTuple):
     """One call of a window."""
 
     key: int
-    number: int
-    name: str
+    number: int = 0
+    name: str = ""
     said: int = -1
     failed: bool = False
     tool: int = -1
 
 
-_READERS = (
-    stored.number,
-    stored.count,
-    stored.text,
-    stored.number,
-    stored.flag,
-    stored.number,
-)
+_NUMBER = stored.number
+_READERS = (_NUMBER, stored.count, stored.text, _NUMBER, stored.flag, _NUMBER)
 
 
-class Window:
+class Window(Part):
     """The last calls of a conversation, the newest at the end.
 
     Attributes:
         seen: The calls; as many as the limit says.
     """
-
-    __slots__ = ("_limit", "_width", "seen")
 
     def __init__(self, limit: int, width: int = 3) -> None:
         """Start empty; `width` says how many parts of a call are stored."""
@@ -229,10 +214,6 @@ class Window:
     def clear(self) -> None:
         """Forget all calls."""
         self.seen.clear()
-
-    def drop(self, key: int) -> None:  # noqa: ARG002 - a window has no single loop
-        """Forget all calls."""
-        self.clear()
 
     def to_state(self) -> list[list[Any]]:
         """Write the calls."""
@@ -263,37 +244,3 @@ def repeating_tail(items: Sequence[object], period: int) -> int:
 def laps_at_end(items: Sequence[object], period: int) -> int:
     """Count how many times in a row the last `period` items stand at the end of the list."""
     return repeating_tail(items, period) // period
-
-
-class Latest:
-    """Numbers of 32 bits, those met last."""
-
-    __slots__ = ("_limit", "_numbers")
-
-    def __init__(self, limit: int) -> None:
-        """Start empty; `limit` numbers are kept."""
-        self._limit = limit
-        self._numbers: dict[int, None] = {}
-
-    def add(self, number: int) -> bool:
-        """Note a number as met last and tell whether it is new."""
-        new = number not in self._numbers
-        self._numbers.pop(number, None)
-        self._numbers[number] = None
-        stored.keep_latest(self._numbers, self._limit)
-        return new
-
-    def clear(self) -> None:
-        """Forget all numbers."""
-        self._numbers.clear()
-
-    def drop(self, key: int) -> None:
-        """Keep all numbers: they are no loop."""
-
-    def to_state(self) -> str:
-        """Write the numbers."""
-        return stored.pack(self._numbers)
-
-    def load_state(self, state: Any) -> None:
-        """Take over what `to_state` wrote."""
-        self._numbers = stored.hashes(state, self._limit)

@@ -19,7 +19,7 @@ from langchain_loopguard.presets.frame import (
     hit_at,
     strongest,
 )
-from langchain_loopguard.presets.parts import Latest, Memory, Streak, fingerprint
+from langchain_loopguard.presets.parts import Memory, Streak, fingerprint
 from langchain_loopguard.presets.wordings import Kind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _EMPTY = (b"null", b"{}", b"[]", b'""')
 
 class _SignalA(PresetRule["SignalA"]):
     def __init__(self, config: SignalA) -> None:
-        self.seen = Memory(48, tagged=True)
+        self.seen = Memory(48, width=3)
         super().__init__(config, self.seen)
 
     def before(self, call: Made) -> Hit | None:
@@ -64,7 +64,8 @@ class SignalA(PresetConfig):
 
 class _SignalB(PresetRule["SignalB"]):
     def __init__(self, config: SignalB) -> None:
-        self.streak, self.lines, self.results = Streak(), Latest(600), Latest(32)
+        self.streak = Streak()
+        self.lines, self.results = (Memory(limit, width=0, size=4) for limit in (600, 32))
         super().__init__(config, self.streak, self.lines, self.results)
 
     def after(self, call: Made, result: Result | None) -> Hit | None:
@@ -78,12 +79,11 @@ class _SignalB(PresetRule["SignalB"]):
         return hit_at(climbed, Kind.NOTHING_NEW, count, since, "0.0", call, ANY_TOOL)
 
     def _shows_news(self, text: bytes) -> bool:
-        known = not self.results.add(xxhash.xxh32_intdigest(text))
-        news = False
-        for line in text.decode("utf-8", "replace").splitlines():
-            if _LETTER_OR_DIGIT.search(line):
-                news |= self.lines.add(xxhash.xxh32_intdigest(line.encode("utf-8")))
-        return news and not known
+        known = self.results.add(xxhash.xxh32_intdigest(text), 0).times > 1
+        lines = filter(_LETTER_OR_DIGIT.search, text.decode("utf-8", "replace").splitlines())
+        hashes = [xxhash.xxh32_intdigest(line.encode("utf-8")) for line in lines]
+        news = [line for line in hashes if self.lines.add(line, 0).times == 1]
+        return bool(news) and not known
 
 
 class SignalB(PresetConfig):
@@ -100,7 +100,7 @@ class SignalB(PresetConfig):
 
 class _SignalC(PresetRule["SignalC"]):
     def __init__(self, config: SignalC) -> None:
-        self.seen = Memory(24, tagged=True)
+        self.seen = Memory(24, width=3)
         super().__init__(config, self.seen)
 
     def after(self, call: Made, result: Result | None) -> Hit | None:
@@ -150,7 +150,7 @@ class Pr32089(PresetConfig):
 
 class _AutoGpt(PresetRule["AutoGpt"]):
     def __init__(self, config: AutoGpt) -> None:
-        self.failed, self.empty = Memory(96, tagged=True), Streak()
+        self.failed, self.empty = Memory(96, width=3), Streak()
         super().__init__(config, self.failed, self.empty)
 
     def judge(self, calls: Sequence[Made]) -> Hit | None:

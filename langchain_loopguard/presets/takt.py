@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.base import ToolNames
 from langchain_loopguard.presets.error_texts import says_bad_arguments, says_no_such_tool
 from langchain_loopguard.presets.frame import ANY_TOOL, Count, Hit, Made, PresetConfig, PresetRule
-from langchain_loopguard.presets.parts import Memory, Streak, fingerprint
+from langchain_loopguard.presets.parts import Memory, Seen, Streak, Window, fingerprint
 from langchain_loopguard.presets.wordings import Kind
 
 if TYPE_CHECKING:
@@ -34,48 +33,16 @@ class Trouble(NamedTuple):
     of: str = ""
 
 
-class Outcomes:
-    """Which of the last calls failed, one sign a call: 1 failed, 0 worked."""
-
-    def __init__(self) -> None:
-        """Start with no call."""
-        self.signs = ""
-
-    def add(self, *, failed: bool) -> None:
-        """Note the outcome of a call."""
-        self.signs = (self.signs + str(int(failed)))[-_RECENT:]
-
-    def failed_of_the_last(self, calls: int) -> int:
-        """Count how many of so many last calls failed; 0 before there were so many."""
-        return self.signs[-calls:].count("1") if len(self.signs) >= calls else 0
-
-    def clear(self) -> None:
-        """Forget all calls."""
-        self.signs = ""
-
-    def drop(self, key: int) -> None:  # noqa: ARG002 - there is no single loop
-        """Forget all calls."""
-        self.clear()
-
-    def to_state(self) -> str:
-        """Write the signs."""
-        return self.signs
-
-    def load_state(self, state: Any) -> None:
-        """Take over what `to_state` wrote."""
-        self.signs = stored.text(state, _RECENT)
-
-
 class _Takt(PresetRule["Takt"]):
     def __init__(self, config: Takt) -> None:
         self.equal, self.failing, self.missing = Streak(), Streak(), Streak()
         self.refused, self.without_success = Streak(), Streak()
-        self.outcomes, self.edits = Outcomes(), Memory(_KEYS)
+        self.outcomes, self.edits = Window(_RECENT, width=1), Memory(_KEYS)
         self.attempt = (
             *(self.equal, self.failing, self.missing, self.refused, self.without_success),
             *(self.outcomes, self.edits),
         )
-        self.corrected, self.restarts = Memory(_KEYS), Streak()
+        self.corrected, self.restarts = Memory(_KEYS, width=0), Streak()
         super().__init__(config, *self.attempt, self.corrected, self.restarts)
 
     def judge_results(self, calls: Sequence[Made], results: Sequence[Result | None]) -> Hit | None:
@@ -93,7 +60,7 @@ class _Takt(PresetRule["Takt"]):
 
     def _take(self, call: Made, result: Result) -> None:
         self.equal.next(fingerprint(call.key, result.failed, result.digest), call.number)
-        self.outcomes.add(failed=result.failed)
+        self.outcomes.seen.append(Seen(int(result.failed)))
         if not result.failed:
             for part in (self.failing, self.missing, self.refused, self.without_success):
                 part.clear()
@@ -118,6 +85,8 @@ class _Takt(PresetRule["Takt"]):
             return Trouble(Kind.SAME_RESULT, count, config.equal_tuples, begun, of)
         if not result.failed:
             return None
+        last = self.outcomes.last(config.recent)
+        failed = sum(seen.key for seen in last) if len(last) == config.recent else 0
         least = -(-config.recent * config.recent_percent // 100)
         tool, key = str(call.tool), str(call.key)
         counts = (
@@ -125,7 +94,7 @@ class _Takt(PresetRule["Takt"]):
             (Kind.BAD_ARGUMENTS, self.refused.count, config.bad_arguments, tool),
             (Kind.SAME_FAILURE, self.edits.get(call.key).times, config.failed_edits, key),
             (Kind.FAILURES, self.failing.count, config.failures, ""),
-            (Kind.FAILURES, self.outcomes.failed_of_the_last(config.recent), least, ""),
+            (Kind.FAILURES, failed, least, ""),
         )
         for kind, count, limit, of in counts:
             if count >= limit:
