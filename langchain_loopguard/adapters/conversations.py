@@ -272,7 +272,7 @@ class Conversations:
             if kept is None or kept.is_at_work:
                 continue
             kept.spoken.clear()
-            if key[0] == "session" and not run.ns:
+            if key[0] == "session":
                 del self._kept[key]  # Nobody comes back to it.
 
     def hear(self, kept: Conversation, said: Said) -> None:

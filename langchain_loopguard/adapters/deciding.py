@@ -249,7 +249,7 @@ class Deciding:
             pending = None
         if pending is None:
             self._finding.read(kept, history[: step.index])
-            pending = kept.add(Pending(step, history, in_state=True))
+            pending = kept.add(Pending(step, history, in_state=not run.sent))
         signal = self._decide(kept, pending, run)
         if signal is not None or pending.outcome is None:
             return signal

@@ -244,7 +244,7 @@ class StepFinder:
         Returns:
             `None` if the messages are no conversation, a question on the side for instance.
         """
-        if state:
+        if state and (kept.last is None or kept.last.in_state):
             last = kept.reader.counts.last
             if not last or _has(state, last) or not _has(sent, last):
                 return state

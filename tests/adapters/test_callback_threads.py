@@ -316,7 +316,7 @@ def test_agents_that_have_ended_make_room_while_their_session_goes_on():
         kept.append(left(Conversation))
 
     calling(job, 12).invoke(ask(), {"callbacks": [guard]})
-    assert (ran.total, max(kept)) == (12 * 4, 3)
+    assert (ran.total, max(kept)) == (12 * 4, 1)
     # Each of them was found looping, and none was told of the others' calls.
     assert [decision.findings[0].count for decision in told] == [3] * 12
 
