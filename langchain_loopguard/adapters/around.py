@@ -223,7 +223,7 @@ class _Run:
 
     def _skipped(self, results: list[ToolMessage], output: Any) -> list[ToolMessage]:
         """Make results of the calls that tools which gave some have left out."""
-        if not results or leaves_graph(output):
+        if not results or len(results) == len(self.passed.outcome.calls) or leaves_graph(output):
             return []
         given = {result.tool_call_id for result in results}
         missing = [call for call in self.passed.step.waiting if id_of(call) not in given]
