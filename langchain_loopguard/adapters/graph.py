@@ -151,8 +151,10 @@ class GraphGuard:
 
     def added(self, passed: Passed, *, marks: bool) -> list[BaseMessage]:
         """List what is written into the history before the calls run, or in their place."""
-        replaced = passed.replaced(marks=marks)
-        return [*(replaced if replaced and self.can_replace() else []), *passed.results()]
+        replaced, results = passed.replaced(marks=marks), passed.results()
+        if marks and passed.outcome.core == "advise":
+            results = [with_mark(one, Mark(advised=True)) for one in results]
+        return [*(replaced if replaced and self.can_replace() else []), *results]
 
     def written(
         self, passed: Passed, messages: list[BaseMessage], added: list[BaseMessage]
