@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError
 from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.readers.atif import ATIF
 from langchain_loopguard.replay.readers.base import Format, Place
-from langchain_loopguard.replay.readers.chat import HOLDERS, MESSAGES
+from langchain_loopguard.replay.readers.bfcl import BFCL
+from langchain_loopguard.replay.readers.chat import CHATS, MESSAGES
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
-from langchain_loopguard.replay.readers.langchain import LANGCHAIN
+from langchain_loopguard.replay.readers.codex import CODEX, CODEX_EXEC
+from langchain_loopguard.replay.readers.gemini_cli import GEMINI_CLI
+from langchain_loopguard.replay.readers.inspect_ai import INSPECT_AI
+from langchain_loopguard.replay.readers.langfuse import LANGFUSE_ROWS, LANGFUSE_TRACE
 from langchain_loopguard.replay.readers.langsmith import LANGSMITH
 from langchain_loopguard.replay.readers.opencode import OPENCODE
+from langchain_loopguard.replay.readers.openhands import OPENHANDS, OPENHANDS_OUTPUT
+from langchain_loopguard.replay.readers.otlp import OTLP, SPANS
 from langchain_loopguard.replay.readers.own import OWN
+from langchain_loopguard.replay.readers.smolagents import SMOLAGENTS
+from langchain_loopguard.replay.readers.stream_json import STREAM_JSON
 from langchain_loopguard.replay.readers.swe_agent import SWE_AGENT
 from langchain_loopguard.replay.readers.tau_bench import TAU_BENCH
 
@@ -28,15 +37,28 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "Format", "format_of", "is_list_of_runs", "read_values"]
 
 FORMATS: tuple[Format, ...] = (
-    LANGSMITH,
     OWN,
+    LANGSMITH,
+    OTLP,
+    SPANS,
+    LANGFUSE_TRACE,
+    LANGFUSE_ROWS,
     CLAUDE_CODE,
+    STREAM_JSON,
+    CODEX,
+    CODEX_EXEC,
+    GEMINI_CLI,
+    OPENHANDS,
+    OPENHANDS_OUTPUT,
+    INSPECT_AI,
+    ATIF,
+    SMOLAGENTS,
+    BFCL,
     OPENCODE,
     SWE_AGENT,
     TAU_BENCH,
-    LANGCHAIN,
+    *CHATS,
     MESSAGES,
-    HOLDERS,
 )
 """Every format, the more special ones first."""
 

@@ -1,4 +1,4 @@
-"""Which messages does LangChain make of what was written down, and which events are they?
+"""Loads LangChain's written messages, and turns messages into events.
 
 Apart from `langchain`, which tells the forms: importing langchain_core takes longer than reading
 most inputs, and few hold its messages. All goes through langchain_core's own loaders, with
@@ -63,7 +63,7 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
         approved: Ids of the AI messages that a person let run.
     """
     events = Events()
-    human: str | None = None
+    user: str | None = None
     messages = without_foreign_answers(messages)
     at = 0
     while at < len(messages):
@@ -71,24 +71,27 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
         at += 1
         if is_human_turn(message):
             # As the reader of a live run does: the same turn seen again is no new one.
-            if message.id is None or message.id != human:
-                human = message.id
-                events.human()
+            if message.id is None or message.id != user:
+                user = message.id
+                events.user()
             continue
         calls = tool_calls_of(message)
         if not calls:
             continue
-        events.batch([call(one.get("id"), one.get("name"), one.get("args")) for one in calls])
-        batch = events.events[-1]
+        events.step(
+            [call(one.get("id"), one.get("name"), one.get("args")) for one in calls],
+            usage=getattr(message, "usage_metadata", None),
+        )
+        step = events.events[-1]
         if is_approved(message) or (message.id is not None and message.id in approved):
-            batch["approved"] = True
+            step["approved"] = True
         while at < len(messages):
-            answer = messages[at]
-            if not isinstance(answer, ToolMessage):
+            result = messages[at]
+            if not isinstance(result, ToolMessage):
                 break
             at += 1
-            if is_refusal(answer):
-                batch["refused"] = True
-            answer = without_notice(answer)
-            events.answer(answer.tool_call_id, answer.content, failed=answer.status == "error")
+            if is_refusal(result):
+                step["refused"] = True
+            result = without_notice(result)
+            events.result(result.tool_call_id, result.content, failed=result.status == "error")
     return events.events

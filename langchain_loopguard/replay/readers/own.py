@@ -1,4 +1,4 @@
-"""How is a run written down in this package's own form?
+"""Reads this package's own form of a run.
 
 One JSON object a conversation, as `replay.conversation` says.
 """
@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_TYPES = frozenset({"human", "batch", "note"})
+
+
 def _matches(value: Any) -> bool:
-    return isinstance(value, dict) and "events" in value
+    events = value.get("events") if isinstance(value, dict) else None
+    # Other formats have events too, of other types.
+    return isinstance(events, list) and (
+        any(isinstance(event, dict) and event.get("type") in _TYPES for event in events)
+        if events
+        else "outcome" in value
+    )
 
 
 def _read(values: Values, place: Place) -> Iterator[Conversation]:

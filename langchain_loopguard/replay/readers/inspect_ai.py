@@ -1,0 +1,130 @@
+"""Reads the logs of inspect_ai: `.eval` files and the same as JSON.
+
+A log has `samples`, each with its `messages`, `scores` and perhaps an `error`. An `.eval` file is a
+zip archive with a file a sample, which newer versions compress with zstd. A call is
+`{"id", "function": name, "arguments"}`; a result of the role `tool` has an `error` if it failed.
+
+A sample is solved if its only score is `C` or 1, not if it is `I`, 0, or the sample broke off. With
+several scorers or partial scores the outcome is unknown.
+
+Facts: `inspect_ai.log` of inspect_ai 0.3.285, read 2026-11.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import IO, TYPE_CHECKING, Any
+
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
+from langchain_loopguard.replay.readers.base import (
+    Dialect,
+    Events,
+    Format,
+    Place,
+    Values,
+    as_dict,
+    call,
+    dicts_of,
+    events_by_message,
+    first_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ZSTD = 93
+"""Zip's number for zstd, which `zipfile` knows from Python 3.14 on."""
+
+
+def _knows(message: Any) -> bool:
+    calls = message.get("tool_calls")
+    return isinstance(calls, list) and any(
+        isinstance(one["function"], str) and "arguments" in one for one in calls
+    )
+
+
+def _add(events: Events, message: dict[str, Any]) -> None:
+    role = message.get("role")
+    if role == "user":
+        events.user()
+    elif role == "assistant":
+        given = dicts_of(message.get("tool_calls"), "tool_calls")
+        events.step([call(c.get("id"), c.get("function"), c.get("arguments")) for c in given])
+    elif role == "tool":
+        error = message.get("error")
+        content = message.get("content") or as_dict(error).get("message")
+        events.result(message.get("tool_call_id"), content, failed=error is not None)
+
+
+INSPECT_MESSAGES = Dialect("inspect_ai messages", _knows, events_by_message(_add))
+"""Messages of inspect_ai."""
+
+
+def _is_sample(value: Any) -> bool:
+    return {"id", "epoch", "input", "messages"} <= value.keys()
+
+
+def _matches(value: Any) -> bool:
+    if isinstance(value.get("samples"), list) and "eval" in value:
+        return True
+    return _is_sample(value)
+
+
+def _read(values: Values, place: Place) -> Iterator[Conversation]:
+    for value in values:
+        for sample in [value] if _is_sample(value) else dicts_of(value.get("samples"), "samples"):
+            name = f"sample {first_text(sample, 'id')}, epoch {first_text(sample, 'epoch')}"
+            given = dicts_of(sample.get("messages"), f"{name}, messages")
+            try:
+                events = INSPECT_MESSAGES.events_of(given)
+            except ConversationError as error:
+                raise ConversationError(f"{name}, {error}") from None
+            yield Conversation(place.source, name, tuple(events), _outcome(sample))
+
+
+def _outcome(sample: dict[str, Any]) -> Outcome:
+    if sample.get("error"):
+        return "fail"
+    scores = list(as_dict(sample.get("scores")).values())
+    value = as_dict(scores[0]).get("value") if len(scores) == 1 else None
+    if value == "C" or (type(value) in {int, float, bool} and value == 1):
+        return "success"
+    if value in ("I", "N") or (type(value) in {int, float, bool} and value == 0):
+        return "fail"
+    return "unknown"
+
+
+def samples_in(file: IO[bytes], most: int) -> Iterator[bytes]:
+    """Read the samples of an `.eval` file, each as the text of one JSON object.
+
+    Args:
+        file: The file, which can be read at any place.
+        most: The bytes that a sample may have.
+
+    Raises:
+        ConversationError: If it is no `.eval` file, a sample is too large, or it is compressed in
+            a way that this Python can't unpack.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                name = entry.filename
+                if not (name.startswith("samples/") and name.endswith(".json")):
+                    continue
+                if entry.file_size > most:
+                    raise ConversationError(f"a sample of more than {most // 2**20} MB")
+                with archive.open(entry) as sample:
+                    text = sample.read(most + 1)
+                if len(text) > most:
+                    raise ConversationError(f"a sample of more than {most // 2**20} MB")
+                yield text
+    except NotImplementedError as error:
+        raise ConversationError(
+            "compressed with zstd, which needs Python 3.14 or the package zipfile-zstd"
+        ) from error
+    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
+        raise ConversationError(f"not a whole zip archive: {error}") from error
+
+
+INSPECT_AI = Format("inspect_ai log", _matches, _read)
+"""inspect_ai's logs and samples."""
