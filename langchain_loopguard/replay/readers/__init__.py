@@ -1,17 +1,18 @@
 """Which format is a value of, and which conversations are in a list of values?
 
 The keys of a value decide, never a file's name. One file holds one reader for one format; a new
-format is a file and a line in `FORMATS`.
+format is a file and a line in `FORMATS`. What a reader gives is looked at once more: a run whose
+values hold calls that were not found is a problem, not a run without calls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
-from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
 from langchain_loopguard.replay.readers.atif import ATIF
 from langchain_loopguard.replay.readers.base import Format, Place
 from langchain_loopguard.replay.readers.bfcl import BFCL
@@ -66,6 +67,20 @@ _WRAPPERS = ("runs", "data", "results", "simulations", "conversations", "session
 """Keys under which a list of runs is wrapped in an object."""
 
 _UNKNOWN = "of no known format"
+_LOST = "its messages hold calls of a shape that is not known"
+_CALL_KEYS = frozenset(
+    "toolcall toolcalls toolcallid tooluse tooluses tooluseid toolname toolinvocation "
+    "toolinvocations functioncall functioncalls functionname functionresponse".split()
+)
+"""Keys, without their `_` and case, that tell of a call in the formats of this and of other
+software. Not `tools` and `function`, by which a request says what may be called."""
+_CALL_TEXT = re.compile(
+    r"<(?:execute_command|read_file|write_to_file|replace_in_file|search_files|list_files"
+    r"|attempt_completion|use_mcp_tool|browser_action|tool_call|tool_use|function_calls|invoke)\b"
+)
+"""A call that is written into an assistant's text, as Cline does."""
+_SEARCHED = 200_000
+"""Values that are searched for such keys."""
 _DEEPEST = 3
 _LOOKED_AT = 20
 
@@ -130,6 +145,10 @@ class _Spot:
         return Problem(self.source, text, at, self.unit)
 
     @property
+    def where(self) -> str:
+        return "" if self.unit == "value" else f"{self.unit} {self.number}"
+
+    @property
     def place(self) -> Place:
         if self.unit == "value" or (self.whole and self.number == 1):
             name = PurePath(self.source).name
@@ -184,8 +203,45 @@ def _wrapped(value: Any) -> list[Any] | None:
 
 def _read(found: Format, values: list[Any], spot: _Spot) -> Iterator[Conversation | Problem]:
     try:
-        yield from found.read(values, spot.place)
+        for at, run in enumerate(found.read(values, spot.place)):
+            wrong = _unread(run, values)
+            place = f"{spot.where}, run {at + 1}" if at else spot.where
+            yield spot.problem(f"{found.name}: {wrong}") if wrong else replace(run, place=place)
     except ConversationError as error:
         yield spot.problem(f"{found.name}: {error}")
     except Exception as error:  # noqa: BLE001 - a malformed value may break a reader anywhere
         yield spot.problem(f"{found.name}, but malformed ({type(error).__name__})")
+
+
+def _unread(run: Conversation, values: list[Any]) -> str:
+    """Name what was not understood of a run; empty when nothing speaks for it."""
+    nameless = sum(not call.get("name") for step in run.steps for call in step["calls"])
+    if nameless:
+        return f"{_LOST}: {nameless} without a tool's name"
+    return "" if run.calls or not _holds_calls(values) else _LOST
+
+
+def _holds_calls(values: list[Any]) -> bool:
+    """Return whether anything in the values looks like a call."""
+    waiting: list[Any] = [values]
+    for _ in range(_SEARCHED):
+        if not waiting:
+            return False
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if inner and _plain(key) in _CALL_KEYS:
+                    return True
+            kind = value.get("type")
+            if isinstance(kind, str) and _plain(kind) in _CALL_KEYS:
+                return True
+            if value.get("role") == "assistant" and _CALL_TEXT.search(str(value.get("content"))):
+                return True
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    return False
+
+
+def _plain(word: Any) -> str:
+    return str(word).lower().replace("_", "").replace("-", "")

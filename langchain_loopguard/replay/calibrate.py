@@ -1,31 +1,124 @@
-"""Which policy is proposed, and what stands behind it?
+"""Thresholds that fit these runs, and how sure that is.
 
-Walks down the ladder as the package's docstring says.
+A guard that asks about good runs is switched off. So the question is not which thresholds ask
+about none of the good runs at hand, but which can be shown to ask about few of those to come:
+the upper end of the Clopper-Pearson interval must not be above the share that is allowed.
+
+How overfitting is kept out:
+
+- Few candidates. A step multiplies the asking numbers of one rule by the next of `FACTORS`,
+  around the policy it starts from. Nothing else is tuned.
+- They form a ladder: from the loosest policy down, each rung tightens one rule by one step, in
+  an order that the good runs it is tested on have no say in. Whoever is asked about on a rung is
+  asked about on every tighter one.
+- The ladder is walked down and left at the first rung whose bound is above the allowed share.
+  That is fixed-sequence testing: all rungs above hold together with the whole confidence, so
+  many looks cost nothing (Maurer, Hothorn and Lehmacher 1995; "Learn then Test", Angelopoulos
+  and others 2021). Bonferroni over the rungs would need twice the runs, a grid of all
+  combinations far more.
+- With twice the good runs that are needed, one half is walked down first, and a rule whose step
+  goes too far there is left as it is, so that one touchy rule doesn't hold up the others. Only
+  the other half is tested.
+- Equal runs are counted once: a file that is read twice is no new evidence.
+- Of the rungs that hold, the one that catches most of the runs labelled as loops is proposed, and
+  among those the nearest to the start. Without labelled loops nothing is tightened.
+
+What it cannot know: whether the runs to come are like these, and whether the labels are fair.
+Many runs of one task count as many, though they say less than runs of many tasks. Labels given
+only to runs that the guard asked about bend the bound; label by the run, not by the verdict.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.calibrate.bound import CONFIDENCE, runs_needed, upper_bound
-from langchain_loopguard.replay.calibrate.ladder import FACTORS, asking_fields, numbers_of
+from langchain_loopguard.replay.candidates import (
+    DEFAULT,
+    FACTORS,
+    CalibrationError,
+    Grid,
+    Kind,
+    Measure,
+    MeasureWork,
+    Rung,
+    kind_of,
+    measure,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from langchain_loopguard.core.policy import LoopGuardPolicy
-    from langchain_loopguard.replay.calibrate.ladder import Grid, Rung
-    from langchain_loopguard.replay.calibrate.measure import Kind, Measure
+    from langchain_loopguard import LoopGuardPolicy
     from langchain_loopguard.replay.labels import LabelKey
+
+__all__ = [
+    "CONFIDENCE",
+    "FACTORS",
+    "Calibration",
+    "CalibrationError",
+    "Calibrator",
+    "Grid",
+    "Kind",
+    "LadderRow",
+    "Measure",
+    "MeasureWork",
+    "Rung",
+    "kind_of",
+    "measure",
+    "runs_needed",
+    "upper_bound",
+]
+
+CONFIDENCE = 0.95
+"""How sure it is that the proposed policy stays within the allowed share."""
+
+
+def upper_bound(asked: int, runs: int, confidence: float = CONFIDENCE) -> float:
+    """Give the one-sided Clopper-Pearson bound of a share.
+
+    Args:
+        asked: How many runs were asked about.
+        runs: Of how many.
+        confidence: How sure it is that the true share is not above.
+
+    Raises:
+        ModuleNotFoundError: If scipy is not installed.
+    """
+    # The beta distribution's quantile. scipy.stats has it too and takes seconds to import.
+    from scipy.special import betaincinv  # noqa: PLC0415 - the extra `calibrate`
+
+    return 1.0 if asked >= runs else float(betaincinv(asked + 1, runs - asked, confidence))
+
+
+def runs_needed(share: float, asked: int = 0, confidence: float = CONFIDENCE) -> int:
+    """Say how many good runs are needed to show that no more than `share` are asked about.
+
+    Args:
+        share: The allowed share, above 0 and below 1.
+        asked: How many of them are asked about. With none it is `ln(1 - confidence) /
+            ln(1 - share)`, rounded up.
+        confidence: How sure it is to be.
+    """
+    if asked == 0:
+        return math.ceil(math.log(1 - confidence) / math.log1p(-share))
+    high = 2 * asked + runs_needed(share, 0, confidence)
+    while upper_bound(asked, high, confidence) > share:
+        high *= 2
+    counts = range(high + 1)
+    return bisect_left(
+        counts, True, asked + 1, key=lambda runs: upper_bound(asked, runs, confidence) <= share
+    )
+
 
 _NAMED = 20
 """Good runs that were asked about and are listed by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LadderRow:
     """One rung, and what it does to the runs.
 
     Attributes:
@@ -47,7 +140,7 @@ class Row:
     saved: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the row in JSON types."""
+        """Return the row in JSON types."""
         counts = ("asked", "bound", "holds", "loops", "others", "saved")
         return {"change": self.rung.change, **{name: getattr(self, name) for name in counts}}
 
@@ -70,9 +163,7 @@ class Calibration:
         start: The place in `rows` of the policy it started from, `None` when it is not there.
         chosen: The place in `rows` of the proposal, `None` when there is none.
         policy: The proposal.
-        alone: For each tuned rule by its name: at each of `FACTORS`, its asking numbers, how many
-            good runs and how many loops it asks about when it is the only rule.
-        numbers: For each tuned rule the names of those numbers.
+        change: How the proposal differs from the policy it started from.
         asked_about: Good runs that the policy it started from asks about, by name.
     """
 
@@ -85,21 +176,15 @@ class Calibration:
     doubles: int
     labels: frozenset[LabelKey]
     needed: int
-    rows: tuple[Row, ...]
+    rows: tuple[LadderRow, ...]
     start: int | None
     chosen: int | None
     policy: LoopGuardPolicy | None
-    alone: dict[str, list[tuple[str, int, int]]]
-    numbers: dict[str, list[str]]
+    change: str
     asked_about: tuple[str, ...]
 
     @property
-    def enough(self) -> bool:
-        """Whether there are enough good runs to show anything."""
-        return self.good >= self.needed
-
-    @property
-    def proposal(self) -> Row | None:
+    def proposal(self) -> LadderRow | None:
         """The row of the proposed policy."""
         return None if self.chosen is None else self.rows[self.chosen]
 
@@ -109,7 +194,7 @@ class Calibration:
         return -math.expm1(math.log(1 - self.confidence) / self.good) if self.good else 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the result in JSON types."""
+        """Return the result in JSON types."""
         names = ("allowed", "confidence", "good", "tested", "loops", "others", "doubles", "needed")
         return {
             **{name: getattr(self, name) for name in names},
@@ -168,7 +253,7 @@ class Calibrator:
             tested = good[1::2]
             targets = self._targets(good[::2])
         rows = tuple(self._walk(tested, targets)) if len(good) >= needed else ()
-        default = tuple(FACTORS.index(1.0) for _ in self.grid.places)
+        default = [DEFAULT] * len(self.grid.places)
         start = next((at for at, row in enumerate(rows) if self._is_start(row.rung)), None)
         chosen = _choose(rows)
         return Calibration(
@@ -185,13 +270,8 @@ class Calibrator:
             start=start,
             chosen=chosen,
             policy=None if chosen is None else self.grid.at(rows[chosen].rung.levels),
-            alone=self._alone(good),
-            numbers={
-                rule.rule: asking_fields(rule)
-                for rule in self.grid.policy.rules
-                if asking_fields(rule)
-            },
-            asked_about=tuple(m.name for m in good if m.asked(default))[:_NAMED],
+            change="" if chosen is None else self.grid.change_at(rows[chosen].rung.levels),
+            asked_about=tuple(m.name for m in good if m.calls_saved(default) >= 0)[:_NAMED],
         )
 
     def _is_start(self, rung: Rung) -> bool:
@@ -207,22 +287,22 @@ class Calibrator:
                 if tuned in held:
                     continue
                 tried = [*targets[:tuned], level, *targets[tuned + 1 :]]
-                asked = sum(measured.asked(tried) for measured in fitted)
+                asked = sum(measured.calls_saved(tried) >= 0 for measured in fitted)
                 if upper_bound(asked, len(fitted), self.confidence) <= self.allowed:
                     targets = tried
                 else:
                     held.add(tuned)
         return targets
 
-    def _walk(self, tested: list[Measure], targets: list[int] | None) -> Iterator[Row]:
+    def _walk(self, tested: list[Measure], targets: list[int] | None) -> Iterator[LadderRow]:
         holds = True
         for rung in self.grid.ladder(targets):
-            asked = sum(measured.asked(rung.levels) for measured in tested)
+            asked = sum(measured.calls_saved(rung.levels) >= 0 for measured in tested)
             bound = upper_bound(asked, len(tested), self.confidence)
             holds = holds and bound <= self.allowed
             loops = [saved for m in self._loops if (saved := m.calls_saved(rung.levels)) >= 0]
             others = [saved for m in self._others if (saved := m.calls_saved(rung.levels)) >= 0]
-            yield Row(
+            yield LadderRow(
                 rung=rung,
                 asked=asked,
                 bound=bound,
@@ -232,25 +312,8 @@ class Calibrator:
                 saved=sum(loops) + sum(others),
             )
 
-    def _alone(self, good: list[Measure]) -> dict[str, list[tuple[str, int, int]]]:
-        table = {}
-        for tuned, place in enumerate(self.grid.places):
-            table[self.grid.policy.rules[place].rule] = [
-                (
-                    numbers_of(self.grid.rule(tuned, level)),
-                    self._asked_alone(good, tuned, level),
-                    self._asked_alone(self._loops, tuned, level),
-                )
-                for level in range(len(FACTORS))
-            ]
-        return table
 
-    @staticmethod
-    def _asked_alone(measures: list[Measure], tuned: int, level: int) -> int:
-        return sum(m.saved is not None and m.saved[tuned][level] >= 0 for m in measures)
-
-
-def _choose(rows: Sequence[Row]) -> int | None:
+def _choose(rows: Sequence[LadderRow]) -> int | None:
     holding = [at for at, row in enumerate(rows) if row.holds]
     if not holding:
         return None
