@@ -149,26 +149,26 @@ def _verdict(result: Calibration, output: Path) -> list[str]:
         ]
     if not result.good:
         return [
-            "There is no good run. A run is good when its outcome is success, or when it is"
-            " labelled benign (--label FILE).",
-            f"{_runs(result.needed, 'good')} are needed to show that at most {allowed} are"
-            " asked about. Nothing was written.",
+            "There is no good run. A run is good when its outcome is success, or when it is",
+            "labelled benign (--label FILE).",
+            f"{_runs(result.needed, 'good')} are needed to show that at most {allowed} are asked",
+            "about. Nothing was written.",
         ]
     if not result.rows:
         # Rounded up, so that the share that is named can be shown.
         smallest = math.ceil(result.smallest * 1000) / 1000
         return [
-            f"Too few good runs: {result.good:,}. To show that at most {allowed} of them are asked"
-            f" about, with {sure}, {result.needed:,} are needed, and then only if none is asked"
-            " about. Nothing was written.",
+            f"Too few good runs: {result.good:,}. To show that at most {allowed} of them are asked",
+            f"about, with {sure}, {result.needed:,} are needed, and then only if none is asked",
+            "about. Nothing was written.",
             f"So many can show {_percent(smallest)} at best: --max-false-ask {smallest}",
         ]
     loosest = result.rows[0]
     more = runs_needed(result.allowed, loosest.asked, result.confidence)
     return [
-        f"No policy can be shown to ask about at most {allowed} of good runs: even with every"
-        f" number {FACTORS[0]:g} times as high, {loosest.asked:,} of {result.tested:,} are asked"
-        " about. Nothing was written.",
+        f"No policy can be shown to ask about at most {allowed} of good runs: even with every",
+        f"number {FACTORS[0]:g} times as high, {loosest.asked:,} of {result.tested:,} are asked",
+        "about. Nothing was written.",
         f"With so many, {_runs(more, 'good')} would be needed.",
     ]
 
@@ -240,10 +240,10 @@ def _promotion(found: Promotion) -> list[str]:
     allowed, sure = _percent(found.allowed), f"{100 * found.confidence:.4g} % confidence"
     lines = [
         f"{_threads(len(found.threads))}: {good:,} ended well, {failed:,} failed.",
-        f"A person would have been asked about {found.asked:,} of the {good:,} that ended well: of"
-        f" conversations like these at most {_percent(found.bound)}, with {sure}.",
+        f"A person would have been asked about {found.asked:,} of the {good:,} that ended well:",
+        f"of conversations like these at most {_percent(found.bound)}, with {sure}.",
     ]
-    lines += [f"  {count:,} × {printable(why)}" for why, count in found.reasons[:10]]
+    lines += [f"  {count:,} because of {printable(why)}" for why, count in found.reasons[:10]]
     if failed:
         lines.append(f"Of the {failed:,} that failed, {caught:,} would have been asked about.")
     if found.holds:

@@ -60,9 +60,14 @@ def compare(
             yield _as_dict(last, standings)
 
     if as_json:
-        listed = lambda: [standing.as_dict() for standing in standings]  # noqa: E731
-        rest = lambda: {"systems": listed(), "problems": problems.as_dicts()}  # noqa: E731
-        stream_json("", rows(), rest)
+        stream_json(
+            "",
+            rows(),
+            lambda: {
+                "systems": [standing.as_dict() for standing in standings],
+                "problems": problems.as_dicts(),
+            },
+        )
     else:
         for _ in rows():
             pass
@@ -82,9 +87,7 @@ def _as_dict(reports: tuple[ReplayReport, ...], standings: list[Standing]) -> di
     return {**told, "systems": verdicts}
 
 
-def _print(
-    standings: list[Standing], problems: Problems, last: tuple[ReplayReport, ...]
-) -> None:
+def _print(standings: list[Standing], problems: Problems, last: tuple[ReplayReport, ...]) -> None:
     console = console_for_tables()
     runs = standings[0].all.runs
     saved = "Saved: the calls from the first step that would have been stopped before it ran."

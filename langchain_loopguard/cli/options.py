@@ -218,7 +218,9 @@ def fail(text: str) -> NoReturn:
 
 def need_extra(what: str, package: str, extra: str) -> NoReturn:
     """End with 2 since a package isn't installed."""
-    fail(f"{what} needs {package}, which isn't installed: pip install 'langchain-loopguard[{extra}]'")
+    fail(
+        f"{what} needs {package}, which isn't installed: pip install 'langchain-loopguard[{extra}]'"
+    )
 
 
 def check_share(value: float, option: str) -> None:

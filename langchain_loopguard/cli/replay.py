@@ -62,8 +62,8 @@ def replay(
             yield row.as_dict()
 
     if as_json:
-        rest = lambda: {"problems": totals.problems.as_dicts(), "summary": totals.as_dict()}  # noqa: E731
-        stream_json(f'"policy": {json.dumps(options.policy)}, ', rows(), rest)
+        start = f'"policy": {json.dumps(options.policy)}, '
+        stream_json(start, rows(), totals.as_dict)
     else:
         for row in options.results(work, totals.problems):
             totals.add(row)

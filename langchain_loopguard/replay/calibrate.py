@@ -109,7 +109,7 @@ def runs_needed(share: float, asked: int = 0, confidence: float = CONFIDENCE) ->
         high *= 2
     counts = range(high + 1)
     return bisect_left(
-        counts, True, asked + 1, key=lambda runs: upper_bound(asked, runs, confidence) <= share
+        counts, -share, asked + 1, key=lambda runs: -upper_bound(asked, runs, confidence)
     )
 
 

@@ -83,7 +83,7 @@ class Promotion:
         if _ACTIONS[action] >= _ASKS > known.action:
             tools = event.get("tools")
             known.tools = tuple(map(str, tools)) if isinstance(tools, list) else ()
-            known.why = f"{event.get('rule')}: {', '.join(known.tools)} × {event.get('count')}"
+            known.why = f"{event.get('rule')}: {', '.join(known.tools)}, {event.get('count')} times"
         known.action = max(known.action, _ACTIONS[action])
         known.outcome = str(event.get("outcome") or known.outcome)
 

@@ -20,8 +20,8 @@ MASK = "[masked]"
 _BODIES = {
     r"[A-Z0-9]{16}\b": "AKIA ASIA AROA AIDA ABIA ACCA",  # AWS key ids.
     # OpenAI, Anthropic and those that follow them; GitLab.
-    r"[A-Za-z0-9_-]{16,1024}": "sk- pypi- AIza ya29. glpat- gldt- glft- glsoat- glrt- glcbt- glimt- "
-    "glptt- glagent- gloas- GR1348941 sq0csp- sq0atp-",
+    r"[A-Za-z0-9_-]{16,1024}": "sk- pypi- AIza ya29. glpat- gldt- glft- glsoat- glrt- glcbt- "
+    "glimt- glptt- glagent- gloas- GR1348941 sq0csp- sq0atp-",
     r"(?:live|test)_[A-Za-z0-9]{10,256}": "pk_ rk_ sk_",
     r"[A-Za-z0-9_]{20,255}": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ hf_ npm_ lsv2_ dop_v1_",
     r"[A-Za-z0-9-]{10,255}": "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-",
@@ -138,9 +138,7 @@ def mask_value(value: Any, depth: int = 0) -> Any:
         return MASK
     if isinstance(value, dict):
         return {
-            mask_secrets(str(key)): (
-                MASK if _is_secret(key, item) else mask_value(item, depth + 1)
-            )
+            mask_secrets(str(key)): (MASK if _is_secret(key, item) else mask_value(item, depth + 1))
             for key, item in value.items()
         }
     return [mask_value(item, depth + 1) for item in value]

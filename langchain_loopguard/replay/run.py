@@ -134,7 +134,7 @@ class FoundAt:
     @property
     def why(self) -> str:
         """The rule, the tools and the count in a few words."""
-        return f"{self.rule}: {', '.join(self.tools)} × {self.count}"
+        return f"{self.rule}: {', '.join(self.tools)}, {self.count} times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +306,9 @@ class _Walk:
             self.first.setdefault(kind, (self.number, call, before))
         names = ("rule", "action", "tools", "count", "threshold", "since")
         for finding in decision.findings:
-            parts = (getattr(finding, name) for name in names)
-            self.findings.append(FoundAt(self.number, before, *parts, finding.to_person))
+            parts = {name: getattr(finding, name) for name in names}
+            found = FoundAt(step=self.number, before=before, text=finding.to_person, **parts)
+            self.findings.append(found)
 
 
 def _results(guard: LoopGuard, decision: Decision, event: Event) -> Any:

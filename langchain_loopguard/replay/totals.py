@@ -212,7 +212,8 @@ class Totals:
         """Return the counts in JSON types."""
         groups = {name: self.by_outcome[name].as_dict() for name in sorted(self.by_outcome)}
         counts = {"problems": self.problems.bad, "files_without_runs": self.problems.ignored}
-        return {**self.all.as_dict(), "by_outcome": groups, **counts}
+        summary = {**self.all.as_dict(), "by_outcome": groups, **counts}
+        return {"problems": self.problems.as_dicts(), "summary": summary}
 
 
 def names_of(reports: list[ReplayReport]) -> list[str]:

@@ -7,14 +7,13 @@ values hold calls that were not found is a problem, not a run without calls.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
 from langchain_loopguard.replay.readers.atif import ATIF
-from langchain_loopguard.replay.readers.base import Format, Place
+from langchain_loopguard.replay.readers.base import Format, Place, sign_of_calls
 from langchain_loopguard.replay.readers.bfcl import BFCL
 from langchain_loopguard.replay.readers.chat import CHATS, MESSAGES
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
@@ -68,19 +67,6 @@ _WRAPPERS = ("runs", "data", "results", "simulations", "conversations", "session
 
 _UNKNOWN = "of no known format"
 _LOST = "its messages hold calls of a shape that is not known"
-_CALL_KEYS = frozenset(
-    "toolcall toolcalls toolcallid tooluse tooluses tooluseid toolname toolinvocation "
-    "toolinvocations functioncall functioncalls functionname functionresponse".split()
-)
-"""Keys, without their `_` and case, that tell of a call in the formats of this and of other
-software. Not `tools` and `function`, by which a request says what may be called."""
-_CALL_TEXT = re.compile(
-    r"<(?:execute_command|read_file|write_to_file|replace_in_file|search_files|list_files"
-    r"|attempt_completion|use_mcp_tool|browser_action|tool_call|tool_use|function_calls|invoke)\b"
-)
-"""A call that is written into an assistant's text, as Cline does."""
-_SEARCHED = 200_000
-"""Values that are searched for such keys."""
 _DEEPEST = 3
 _LOOKED_AT = 20
 
@@ -204,7 +190,7 @@ def _wrapped(value: Any) -> list[Any] | None:
 def _read(found: Format, values: list[Any], spot: _Spot) -> Iterator[Conversation | Problem]:
     try:
         for at, run in enumerate(found.read(values, spot.place)):
-            wrong = _unread(run, values)
+            wrong = _unread(run, [] if found.exact else values)
             place = f"{spot.where}, run {at + 1}" if at else spot.where
             yield spot.problem(f"{found.name}: {wrong}") if wrong else replace(run, place=place)
     except ConversationError as error:
@@ -218,30 +204,4 @@ def _unread(run: Conversation, values: list[Any]) -> str:
     nameless = sum(not call.get("name") for step in run.steps for call in step["calls"])
     if nameless:
         return f"{_LOST}: {nameless} without a tool's name"
-    return "" if run.calls or not _holds_calls(values) else _LOST
-
-
-def _holds_calls(values: list[Any]) -> bool:
-    """Return whether anything in the values looks like a call."""
-    waiting: list[Any] = [values]
-    for _ in range(_SEARCHED):
-        if not waiting:
-            return False
-        value = waiting.pop()
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                if inner and _plain(key) in _CALL_KEYS:
-                    return True
-            kind = value.get("type")
-            if isinstance(kind, str) and _plain(kind) in _CALL_KEYS:
-                return True
-            if value.get("role") == "assistant" and _CALL_TEXT.search(str(value.get("content"))):
-                return True
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-    return False
-
-
-def _plain(word: Any) -> str:
-    return str(word).lower().replace("_", "").replace("-", "")
+    return "" if run.calls or sign_of_calls(values) is None else _LOST
