@@ -1,13 +1,16 @@
 """Reads ATIF, the trajectories of Harbor and of the agents that it runs (Terminus 2 among them).
 
-One object: `schema_version` (`ATIF-v1.0` to `1.7`), `agent`, `steps`. A step of the source `agent`
+One object: `schema_version` (`ATIF-v1.0` to `1.8`), `agent`, `steps`. A step of the source `agent`
 may have `tool_calls` and an `observation` with their `results`; a result names its call in
 `source_call_id`, or belongs to the whole step. Sub-agents that are embedded are runs of their own.
 Steps that were copied from an earlier trajectory (`is_copied_context`) are no steps of this one.
 
-A result says nothing of failure. The outcome of a trial stands in Harbor's `result.json`, not here.
+An agent that doesn't call tools has its actions in the text of its steps, which is not read: such a
+trajectory is an error. An observation without a call among steps with calls is the harness's, which
+could not read the model's answer. A result says nothing of failure. The outcome of a trial stands
+in Harbor's `result.json`, not here.
 
-Facts: Harbor's RFC 0001 and its models of ATIF 1.7, read 2026-11.
+Facts: Harbor's RFC 0001 and `harbor.models.trajectories` 0.26, read 2026-11.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ def _trajectory(value: dict[str, Any], name: str, source: str) -> Iterator[Conve
             _add_step(events, step)
         except ConversationError as error:
             raise ConversationError(f"step {number}: {error}") from None
+    if not events.calls and any(step.get("observation") for step in value["steps"]):
+        raise ConversationError("its actions are no tool calls, and only those are read")
     yield Conversation(source, name, tuple(events.events))
     for at, inner in enumerate(dicts_of(value.get("subagent_trajectories"), "subagents"), 1):
         own = first_text(inner, "trajectory_id", "session_id") or f"agent-{at}"
@@ -77,5 +82,5 @@ def _add_step(events: Events, step: dict[str, Any]) -> None:
         events.result(call_id, result.get("content"))
 
 
-ATIF = Format("ATIF trajectory", _matches, _read)
+ATIF = Format("ATIF trajectory", _matches, _read, exact=True)
 """Harbor's trajectories."""

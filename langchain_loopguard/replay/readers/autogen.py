@@ -45,7 +45,9 @@ def _add(events: Events, message: dict[str, Any]) -> None:
     elif kind == "ToolCallRequestEvent" or (kind == "AssistantMessage" and _is_list(content)):
         given = dicts_of(content, "content")
         events.step(
-            [call(c.get("id"), c.get("name"), parsed_arguments(c.get("arguments"))) for c in given]
+            [call(c.get("id"), c.get("name"), parsed_arguments(c.get("arguments"))) for c in given],
+            usage=message.get("models_usage"),
+            at=message.get("created_at"),
         )
     elif kind in _RESULTS:
         for one in dicts_of(content, "content"):

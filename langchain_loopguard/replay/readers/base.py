@@ -49,12 +49,15 @@ class Format:
         group: For a format that spreads a run over several values: the key that the values of
             one run share, `None` for a value that belongs to the run before it. A format without
             it has one run, or several, in each value.
+        exact: Whether the reader itself reports calls of an unknown form, so that a run in which
+            it finds none has none, whatever else its values hold.
     """
 
     name: str
     matches: Callable[[Any], bool]
     read: Callable[[Values, Place], Iterator[Conversation]]
     group: Callable[[Any], str | None] | None = None
+    exact: bool = False
 
     def __post_init__(self) -> None:
         """Make sure that no value breaks the search for its format."""

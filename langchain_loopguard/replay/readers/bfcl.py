@@ -1,10 +1,10 @@
 """Reads the result files of the Berkeley Function Calling Leaderboard (bfcl-eval).
 
-A line a task: `id`, `result`, and for tasks of several turns `inference_log`, a list of turns:
-`begin_of_turn_query` and `step_0`, `step_1`, … Each step has what the model answered, the calls that
-were decoded of it as Python text (`model_response_decoded`), and a message of the role `tool` for
-each result. Without the log, `result` has the calls alone: of one turn as a list, or by turn and
-step. A result says nothing of failure but in its text.
+A line a task: `id`, `result`, and for tasks of several turns `inference_log`, a list of turns with
+`begin_of_turn_query`, `step_0`, `step_1` and so on. Each step has what the model answered, the
+calls that were decoded of it as Python text (`model_response_decoded`), and a message of the role
+`tool` for each result. Without the log, `result` has the calls alone: of one turn as a list, or by
+turn and step. A result says nothing of failure but in its text.
 
 The scores stand in files of their own, so that the outcome is unknown.
 
@@ -37,8 +37,13 @@ _LONGEST = 20_000
 
 
 def _matches(value: Any) -> bool:
-    counted = "input_token_count" in value and "latency" in value
-    return "id" in value and "result" in value and (counted or "inference_log" in value)
+    if "id" not in value or "result" not in value:
+        return False
+    return (
+        "inference_log" in value
+        or "traceback" in value
+        or ("input_token_count" in value and "latency" in value)
+    )
 
 
 def _read(values: Values, place: Place) -> Iterator[Conversation]:
@@ -123,5 +128,5 @@ def _value(node: ast.expr) -> Any:
         return ast.unparse(node)
 
 
-BFCL = Format("BFCL result", _matches, _read)
+BFCL = Format("BFCL result", _matches, _read, exact=True)
 """BFCL's result files."""

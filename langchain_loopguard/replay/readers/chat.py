@@ -60,7 +60,7 @@ DIALECTS: tuple[Dialect, ...] = (
 
 _ROLES = frozenset("system developer user assistant tool function model".split())
 _SAID = ("content", "tool_calls", "function_call", "parts", "toolInvocations")
-_PARTS = ("request", "kwargs", "body", "values", "inputs", "response", "outputs")
+_PARTS = "request kwargs body values inputs llm_context response outputs".split()
 _LISTS = ("messages", "contents", "input")
 _IDS = ("id", "thread_id", "conversation_id", "session_id", "run_id", "task_id", "instance_id")
 _DEEPEST = 4

@@ -2,8 +2,9 @@
 
 A rollout (`~/.codex/sessions/**/rollout-*.jsonl`) has lines of a `type` and a `payload`: items of
 the Responses API under `response_item`, what the user typed as an `event_msg` of the type
-`user_message` (an item of the role `user` may be the harness's own), the end of a command as
-`exec_command_end`. A forked session repeats its parent's head and lines after its own head.
+`user_message` or `item_completed` (an item of the role `user` may be the harness's own), the end of
+a command as `exec_command_end`. A forked session repeats its parent's head and lines
+after its own head.
 
 `codex exec --json` prints a line an event: a call is an item that was started and completed, of the
 kinds below. Its `todo_list` mirrors a plan and is no call. A prompt is a `turn.started`.
@@ -34,9 +35,6 @@ from langchain_loopguard.replay.readers.openai_responses import Items
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LINES = frozenset(
-    "session_meta response_item event_msg turn_context compacted world_state".split()
-)
 _EVENTS = frozenset(
     "thread.started turn.started turn.completed turn.failed item.started item.updated "
     "item.completed error".split()
@@ -59,7 +57,8 @@ _HARNESS = re.compile(r"\s*(?:<[a-z_]+[ >]|# AGENTS\.md instructions)")
 
 
 def _is_rollout(value: Any) -> bool:
-    return value["type"] in _LINES and isinstance(value["payload"], dict)
+    told = isinstance(value["type"], str) and isinstance(value["payload"], dict)
+    return told and "timestamp" in value
 
 
 def _read_rollout(values: Values, place: Place) -> Iterator[Conversation]:
@@ -83,7 +82,7 @@ def _read_rollout(values: Values, place: Place) -> Iterator[Conversation]:
 def _rollout(lines: list[dict[str, Any]]) -> Events:
     events = Events()
     items = Items(events)
-    typed = any(line["payload"].get("type") == "user_message" for line in lines)
+    typed = max((_typed(line) for line in lines), default=0)
     ended = {
         first_text(line["payload"], "call_id"): bool(line["payload"].get("exit_code"))
         for line in lines
@@ -91,7 +90,7 @@ def _rollout(lines: list[dict[str, Any]]) -> Events:
     }
     for number, line in enumerate(lines, 1):
         payload = line["payload"]
-        if line["type"] == "event_msg" and payload.get("type") == "user_message":
+        if typed and _typed(line) == typed:
             items.flush()
             events.user()
         if line["type"] != "response_item":
@@ -105,6 +104,16 @@ def _rollout(lines: list[dict[str, Any]]) -> Events:
             raise ConversationError(f"line {number} of the session: {error}") from None
     items.flush()
     return events
+
+
+def _typed(line: dict[str, Any]) -> int:
+    """Rank the events that tell what the user typed; a session that has both has one of each."""
+    payload = line["payload"]
+    if line["type"] != "event_msg":
+        return 0
+    if payload.get("type") == "item_completed":
+        return int(as_dict(payload.get("item")).get("type") == "UserMessage")
+    return 2 if payload.get("type") == "user_message" else 0
 
 
 def _is_harness(message: dict[str, Any]) -> bool:
@@ -127,7 +136,7 @@ def _exited(output: Any) -> bool | None:
     return found[1] != "0" if found else None
 
 
-CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None)
+CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None, exact=True)
 """Codex's rollout files."""
 
 
@@ -137,7 +146,7 @@ CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None
 def _is_event(value: Any) -> bool:
     kind = value["type"]
     if kind == "error":
-        return value.keys() == {"type", "message"}
+        return bool(value.keys() == {"type", "message"})
     return kind in _EVENTS and (not kind.startswith("item.") or isinstance(value["item"], dict))
 
 
@@ -183,5 +192,5 @@ def _failed(item: dict[str, Any]) -> bool | None:
     return None
 
 
-CODEX_EXEC = Format("Codex exec events", _is_event, _read_exec, group=_thread)
+CODEX_EXEC = Format("Codex exec events", _is_event, _read_exec, group=_thread, exact=True)
 """What `codex exec --json` prints."""

@@ -1,6 +1,6 @@
 """Reads the sessions that Gemini CLI records.
 
-A session file is one object with `messages`, in newer versions lines: a head, a message each, `$set`
+A session file is one object with `messages`, in newer versions lines: a head, messages, `$set`
 lines that change the head or the messages, and `$rewindTo` lines, after which the session went on
 from before that message. A message is written again as it grows; its last form counts.
 
@@ -97,5 +97,5 @@ def _output(record: dict[str, Any]) -> Any:
     return (told[0] if len(told) == 1 else told) or result or record.get("resultDisplay")
 
 
-GEMINI_CLI = Format("Gemini CLI session", _matches, _read, group=_session)
+GEMINI_CLI = Format("Gemini CLI session", _matches, _read, group=_session, exact=True)
 """Gemini CLI's session files."""

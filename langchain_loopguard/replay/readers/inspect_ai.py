@@ -61,7 +61,7 @@ INSPECT_MESSAGES = Dialect("inspect_ai messages", _knows, events_by_message(_add
 
 
 def _is_sample(value: Any) -> bool:
-    return {"id", "epoch", "input", "messages"} <= value.keys()
+    return all(key in value for key in ("id", "epoch", "input", "messages"))
 
 
 def _matches(value: Any) -> bool:
@@ -126,5 +126,5 @@ def samples_in(file: IO[bytes], most: int) -> Iterator[bytes]:
         raise ConversationError(f"not a whole zip archive: {error}") from error
 
 
-INSPECT_AI = Format("inspect_ai log", _matches, _read)
+INSPECT_AI = Format("inspect_ai log", _matches, _read, exact=True)
 """inspect_ai's logs and samples."""

@@ -174,8 +174,8 @@ def _events_of(values: list[dict[str, Any]]) -> Events:
     return reader.events
 
 
-OPENHANDS = Format("OpenHands events", _is_event, _read_events, group=lambda _: "")
+OPENHANDS = Format("OpenHands events", _is_event, _read_events, group=lambda _: "", exact=True)
 """OpenHands' events, one a value."""
 
-OPENHANDS_OUTPUT = Format("OpenHands evaluation", _is_history, _read_history)
+OPENHANDS_OUTPUT = Format("OpenHands evaluation", _is_history, _read_history, exact=True)
 """OpenHands' evaluation output, a run a value."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.replay.readers import chat
 from langchain_loopguard.replay.readers.base import (
     Format,
     Place,
@@ -79,6 +80,7 @@ def _otlp_spans(values: Values) -> Iterator[Span]:
                         first_text(span, "traceId", "trace_id"),
                         first_text(span, "spanId", "span_id"),
                         attributes, status, times, span.get("name"),
+                        is_root=not span.get("parentSpanId", span.get("parent_span_id")),
                     )  # fmt: skip
 
 
@@ -110,12 +112,13 @@ def _row(value: dict[str, Any]) -> Span:
         first_text(context, "trace_id") or first_text(value, "context.trace_id"),
         first_text(context, "span_id") or first_text(value, "context.span_id"),
         attributes, status, (value.get("start_time"), value.get("end_time")), value.get("name"),
+        is_root=not value.get("parent_id", context.get("parent_id")),
     )  # fmt: skip
 
 
 def _span(
     trace: str, span_id: str, attributes: dict[str, Any], status: Any, times: tuple[Any, Any],
-    name: Any,
+    name: Any, *, is_root: bool,
 ) -> Span:  # fmt: skip
     kinds = {_attribute(attributes, key) for key in _KIND}
     if kinds & _TOOL:
@@ -141,6 +144,10 @@ def _span(
         messages.extend(given if isinstance(given, list) else [])
     for prefix in _FLAT:
         messages.extend(_flat_messages(attributes, prefix))
+    if is_root and not messages:
+        given = parsed_arguments(attributes.get("output.value"))
+        messages = [one for one in chat.messages_in(given) if chat.is_message(one)]
+        return Span(trace, "root", name, times[0], times[1], messages=messages)
     if kinds & _MODEL or messages:
         return Span(trace, "model", name, times[0], times[1], messages=messages)
     return Span(trace, "")

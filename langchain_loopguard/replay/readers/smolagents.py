@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
@@ -55,7 +55,7 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
             except ConversationError as error:
                 raise ConversationError(f"step {number}: {error}") from None
         name = first_text(whole, "id", "run_id") or place.name
-        outcome = "fail" if whole.get("state") == "max_steps_error" else "unknown"
+        outcome: Outcome = "fail" if whole.get("state") == "max_steps_error" else "unknown"
         yield Conversation(place.source, name, tuple(events.events), outcome)
 
 
@@ -63,7 +63,10 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
     if "task" in step:
         events.user()
     calls = []
-    for at, one in enumerate(dicts_of(step.get("tool_calls"), "tool_calls")):
+    # A step whose tool failed has its calls in the model's message alone.
+    message = as_dict(step.get("model_output_message"))
+    told = step.get("tool_calls") or (message.get("tool_calls") if step.get("error") else None)
+    for at, one in enumerate(dicts_of(told, "tool_calls")):
         function = as_dict(one.get("function")) or one
         # A code agent numbers its calls by the step; other ids may come back in a later step.
         call_id = first_text(one, "id") or f"{number}.{at}"
@@ -79,5 +82,5 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
             events.result(one["id"], content, failed=bool(error))
 
 
-SMOLAGENTS = Format("smolagents run", _matches, _read)
+SMOLAGENTS = Format("smolagents run", _matches, _read, exact=True)
 """smolagents' runs and steps."""

@@ -82,28 +82,44 @@ def events_of(spans: list[Span]) -> list[Event]:
         if calls and (calls >= len(tools) or messages in roots):
             _fill_in(events, tools)
             return events
-        if messages and not tools and messages is not (roots or [None])[0]:
-            return events
+    if not tools and models:
+        return chat.events_of(max((one.messages for one in models), key=len))
     return _tool_events(tools, models)
 
 
 def _fill_in(events: list[Event], tools: list[Span]) -> None:
-    """Add the results that came after the last model call."""
-    by_id = {one.call_id: one for one in tools if one.call_id}
-    for event in events:
-        if event["type"] == "batch":
-            known = {one["id"] for one in event["results"]}
-            for one in event["calls"]:
-                span = by_id.get(one["id"]) if one["id"] not in known else None
-                if span is not None and span.output is not None:
-                    event["results"].append(_result(one["id"], span))
+    """Add the results that came after the last model call, and what spans say of failure."""
+    told = [(event, one) for event in events if event["type"] == "batch" for one in event["calls"]]
+    for (step, made), span in _paired(told, tools):
+        result = next((one for one in step["results"] if one["id"] == made["id"]), None)
+        if result is None and span.output is not None:
+            result = {"id": made["id"], "content": span.output}
+            step["results"].append(result)
+        if result is not None and "status" not in result and span.failed is not None:
+            result["status"] = "error" if span.failed else "success"
 
 
-def _result(call_id: str, span: Span) -> Event:
-    result = {"id": call_id, "content": span.output}
-    if span.failed is not None:
-        result["status"] = "error" if span.failed else "success"
-    return result
+def _paired(
+    told: list[tuple[Event, Event]], tools: list[Span]
+) -> Iterator[tuple[tuple[Event, Event], Span]]:
+    """Pair calls with their spans: by id, the rest by name in their order if none is missing."""
+    by_id = {span.call_id: span for span in tools}
+    calls: dict[Any, list[tuple[Event, Event]]] = defaultdict(list)
+    spans: dict[Any, list[Span]] = defaultdict(list)
+    taken = set()
+    for pair in told:
+        span = by_id.get(pair[1]["id"])
+        if span is not None:
+            taken.add(span.call_id)
+            yield pair, span
+        else:
+            calls[pair[1]["name"]].append(pair)
+    for span in tools:
+        if span.call_id not in taken:
+            spans[span.name].append(span)
+    for name, found in calls.items():
+        if len(found) == len(spans.get(name, ())):
+            yield from zip(found, spans[name], strict=True)
 
 
 def _tool_events(tools: list[Span], models: list[Span]) -> list[Event]:

@@ -112,5 +112,7 @@ class _Thread:
             self.events.result(call_id, content, failed=failed)
 
 
-STREAM_JSON = Format("stream-json of Cursor or Claude Code", _matches, _read, group=_session)
+STREAM_JSON = Format(
+    "stream-json of Cursor or Claude Code", _matches, _read, group=_session, exact=True
+)
 """What Cursor's and Claude Code's command line prints as stream-json."""

@@ -57,5 +57,5 @@ def _outcome(value: dict[str, Any]) -> Outcome:
     return "success" if reward >= 1 - 1e-6 else "fail"
 
 
-TAU_BENCH = Format("tau-bench results", _matches, _read)
+TAU_BENCH = Format("tau-bench results", _matches, _read, exact=True)
 """tau-bench's and tau2's results."""

@@ -72,7 +72,7 @@ def _add_model_parts(events: Events, parts: list[dict[str, Any]]) -> None:
             failed: bool | None = part.get("isError") is True
             if isinstance(kind, str) and "output" in part:
                 failed = kind in _FAILED
-                output = output.get("value", output.get("reason"))
+                output = as_dict(output).get("value", as_dict(output).get("reason"))
             events.result(part.get("toolCallId"), output, failed=failed)
 
 
