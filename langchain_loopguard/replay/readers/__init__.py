@@ -12,10 +12,10 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+from langchain_loopguard.replay.readers import chat
 from langchain_loopguard.replay.readers.atif import ATIF
 from langchain_loopguard.replay.readers.base import Format, Place, sign_of_calls
 from langchain_loopguard.replay.readers.bfcl import BFCL
-from langchain_loopguard.replay.readers.chat import CHATS, MESSAGES
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
 from langchain_loopguard.replay.readers.codex import CODEX, CODEX_EXEC
 from langchain_loopguard.replay.readers.gemini_cli import GEMINI_CLI
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Format", "format_of", "is_list_of_runs", "read_values"]
 
-FORMATS: tuple[Format, ...] = (
+_SPECIAL: tuple[Format, ...] = (
     OWN,
     LANGSMITH,
     OTLP,
@@ -57,9 +57,10 @@ FORMATS: tuple[Format, ...] = (
     OPENCODE,
     SWE_AGENT,
     TAU_BENCH,
-    *CHATS,
-    MESSAGES,
 )
+"""Formats with keys of their own, the more special ones first."""
+
+FORMATS: tuple[Format, ...] = (*_SPECIAL, *chat.CHATS, chat.MESSAGES)
 """Every format, the more special ones first."""
 
 _WRAPPERS = ("runs", "data", "results", "simulations", "conversations", "sessions", "traces")
@@ -73,7 +74,8 @@ _LOOKED_AT = 20
 
 def format_of(value: Any) -> Format | None:
     """Find a value's format, `None` for one that is none of a run."""
-    return next((one for one in FORMATS if one.matches(value)), None)
+    found = next((one for one in _SPECIAL if one.matches(value)), None)
+    return found or chat.format_of(value)
 
 
 def read_values(

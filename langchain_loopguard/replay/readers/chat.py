@@ -116,7 +116,8 @@ def _sent(value: dict[str, Any], depth: int) -> Iterator[list[Any]]:
         elif key == "input":
             yield messages_in(given, depth + 1)
     for key in _PARTS:
-        yield messages_in(as_dict(value.get(key)), depth + 1)
+        if value.get(key) and isinstance(value[key], dict):
+            yield messages_in(value[key], depth + 1)
 
 
 def _received(value: dict[str, Any], depth: int) -> Iterator[list[Any]]:
@@ -183,3 +184,13 @@ MESSAGES = Format("chat messages", is_message, _read_messages, group=lambda _: "
 
 CHATS: tuple[Format, ...] = tuple(_format(dialect) for dialect in DIALECTS)
 """One run a value: a list of messages, or an object around one; a format for each dialect."""
+
+_BY_DIALECT = dict(zip((dialect.name for dialect in DIALECTS), CHATS, strict=True))
+
+
+def format_of(value: Any) -> Format | None:
+    """Find which of these formats a value is of; as asking each of them, but once."""
+    if is_message(value):
+        return MESSAGES
+    messages = _all_messages(value)
+    return _BY_DIALECT[dialect_of(messages).name] if messages else None
