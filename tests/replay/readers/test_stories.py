@@ -18,7 +18,7 @@ from tests.conversations import DATA
 from tests.hosts import Counter, agent_graph, ask, counting_tool, repeating_model
 from tests.replay.stories import TOLD, claude_code, own, story, told
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 
 
 def read_text(folder, text, name="run.json"):
@@ -29,9 +29,13 @@ def read_text(folder, text, name="run.json"):
 
 def read_one(folder, value):
     """Read a document that holds one run."""
-    [run] = read_text(folder, json.dumps(value))
-    assert isinstance(run, Conversation), run
+    [run] = read_runs_in(folder, json.dumps(value))
     return run
+
+
+def read_runs_in(folder, text):
+    """Read the runs of a text, without the word that some of them hold nothing."""
+    return [one for one in read_text(folder, text) if isinstance(one, Conversation)]
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -61,7 +65,7 @@ def test_several_runs_of_a_format_stay_apart(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_a_run_without_answers_is_read(name, tmp_path):
+def test_a_run_without_results_is_read(name, tmp_path):
     """What a crash leaves behind: the last calls have no answer."""
 
     def without(value):
@@ -91,10 +95,7 @@ def test_a_run_without_answers_is_read(name, tmp_path):
     assert [call["id"] for call in last["calls"]] == ["c4"]
 
 
-# --- Real sessions of Claude Code ----------------------------------------------------------------
-
-
-def test_a_real_session_has_the_batches_that_were_told_of_it():
+def test_a_real_session_has_the_steps_that_are_known_of_it():
     """The corpus tells the same session, read by other means."""
     [run] = read_runs([str(SAMPLES / "claude_code.jsonl")])
     with lzma.open(DATA / "corpus.jsonl.xz", "rt", encoding="utf-8") as lines:
@@ -106,16 +107,16 @@ def test_a_real_session_has_the_batches_that_were_told_of_it():
         for event in known["events"]
         if event["type"] == "batch"
     ]
-    assert [[(c["id"], c["name"]) for c in batch["calls"]] for batch in run.batches] == expected
+    assert [[(c["id"], c["name"]) for c in step["calls"]] for step in run.steps] == expected
 
 
-def test_a_real_session_has_the_failures_that_were_told_of_it():
+def test_a_real_session_has_the_failures_that_are_known_of_it():
     [run] = read_runs([str(SAMPLES / "claude_code.jsonl")])
-    failed = [r["id"] for b in run.batches for r in b["results"] if r["status"] == "error"]
+    failed = [r["id"] for step in run.steps for r in step["results"] if r["status"] == "error"]
     assert failed == ["toolu_01VxHLh4HsmsrUMmdpduxkbU"]
 
 
-def test_what_the_harness_says_is_no_turn_of_a_person(tmp_path):
+def test_what_the_harness_says_starts_no_turn(tmp_path):
     lines = [*claude_code(), {"type": "system", "sessionId": "session-1", "subtype": "x"}]
     compact = {
         "type": "user",
@@ -150,10 +151,7 @@ def test_a_line_that_a_resumed_session_repeats_counts_once(tmp_path):
     assert told(run) == story()
 
 
-# --- SWE-agent -----------------------------------------------------------------------------------
-
-
-def test_a_trajectory_is_a_batch_for_each_action(tmp_path):
+def test_a_trajectory_is_a_step_for_each_action(tmp_path):
     run = read_one(
         tmp_path,
         {
@@ -169,9 +167,9 @@ def test_a_trajectory_is_a_batch_for_each_action(tmp_path):
         },
     )
     assert [
-        (batch["calls"][0]["name"], [result["status"] for result in batch["results"]])
-        for batch in run.batches
-    ] == [("open", ["success"]), ("edit", ["error"]), ("submit", [])]
+        (step["calls"][0]["name"], [result.get("status") for result in step["results"]])
+        for step in run.steps
+    ] == [("open", [None]), ("edit", [None]), ("submit", [])]
 
 
 def _made(call_id):
@@ -204,12 +202,12 @@ def test_a_demonstration_of_swe_agent_has_its_history_alone(tmp_path):
         },
     )
     assert [event["type"] for event in run.events] == ["human", "batch", "batch", "batch"]
-    assert [(batch["calls"][0]["name"], batch["calls"][0]["args"]) for batch in run.batches] == [
+    assert [(step["calls"][0]["name"], step["calls"][0]["args"]) for step in run.steps] == [
         ("find_file", {"file_name": "a.py"}),
         ("find_file", {"file_name": "a.py"}),
         ("python", {"action": "python a.py\n"}),
     ]
-    assert [[answer["id"] for answer in batch["results"]] for batch in run.batches] == [
+    assert [[answer["id"] for answer in step["results"]] for step in run.steps] == [
         ["call_1"],
         ["call_2", "call_3"],
         ["step_8"],
@@ -235,9 +233,10 @@ def test_a_trajectory_of_mini_swe_agent_has_its_commands(tmp_path):
             "trajectory_format": "mini-swe-agent-1.1",
         },
     )
-    assert [
-        (batch["calls"][0]["args"], batch["results"][0]["status"]) for batch in run.batches
-    ] == [({"command": "ls"}, "success"), ({"command": "false"}, "error")]
+    assert [step["calls"][0]["args"] for step in run.steps] == [
+        {"command": "ls"},
+        {"command": "false"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +255,6 @@ def test_the_tool_of_an_action_is_its_first_word(action, tool):
     assert tool_of(action) == tool
 
 
-# --- Parts of formats ----------------------------------------------------------------------------
-
-
 def test_tau2_calls_of_the_simulated_user_are_none_of_the_agent(tmp_path):
     messages = [
         {
@@ -270,7 +266,7 @@ def test_tau2_calls_of_the_simulated_user_are_none_of_the_agent(tmp_path):
         {"role": "tool", "id": "u1", "content": "ok", "requestor": "user", "error": False},
     ]
     run = read_one(tmp_path, [{"id": "s", "messages": messages, "reward_info": None}])
-    assert list(run.batches) == []
+    assert list(run.steps) == []
 
 
 def test_arguments_that_are_no_json_are_kept_as_text(tmp_path):
@@ -299,10 +295,10 @@ def test_the_guards_own_refusal_is_marked_and_not_counted(tmp_path):
     ]
     run = read_one(tmp_path, value)
     assert run.events[0]["refused"] is True
-    assert replay(run).marks[0].refused
+    assert replay(run).steps[0].refused
 
 
-def test_a_summary_that_a_framework_wrote_is_no_turn_of_a_person(tmp_path):
+def test_a_summary_that_a_framework_wrote_starts_no_turn(tmp_path):
     data = {"content": "Summary", "additional_kwargs": {"lc_source": "summarization"}}
     run = read_one(tmp_path, [{"type": "human", "data": data}])
     assert run.events == ()
@@ -334,13 +330,13 @@ def test_a_secret_that_a_dump_asks_for_is_not_read_from_the_environment(tmp_path
     assert "very-secret" not in repr(runs)
 
 
-def test_responses_tools_that_openai_runs_itself_have_their_answer_in_the_call(tmp_path):
+def test_responses_tools_that_openai_runs_itself_have_their_result_in_the_call(tmp_path):
     item = {"type": "mcp_call", "id": "m1", "name": "look", "arguments": "{}", "output": "seen"}
     run = read_one(tmp_path, {"input": "go", "output": [item]})
     assert run.events[1]["results"][0]["content"] == "seen"
 
 
-def test_langsmith_tool_runs_alone_make_a_batch_each(tmp_path):
+def test_langsmith_tool_runs_alone_make_a_step_each(tmp_path):
     runs = [
         {"id": f"r{at}", "trace_id": "t", "parent_run_id": "t", "run_type": "tool",
          "name": "search", "start_time": f"2026-01-01T00:00:0{at}", "inputs": {"q": "a"},
@@ -348,7 +344,7 @@ def test_langsmith_tool_runs_alone_make_a_batch_each(tmp_path):
         for at in (1, 0)
     ]  # fmt: skip
     [run] = read_text(tmp_path, json.dumps(runs))
-    assert [batch["results"][0]["status"] for batch in run.batches] == ["error", "success"]
+    assert [step["results"][0].get("status") for step in run.steps] == ["error", None]
 
 
 class Posted(requests.Session):
@@ -380,16 +376,14 @@ def test_what_a_real_tracer_sends_is_read(tmp_path):
     lines = [json.dumps(sent) for sent in session.runs.values()]
     [run] = read_text(tmp_path, "\n".join(lines), name="runs.jsonl")
     assert [event["type"] for event in run.events] == ["human", *["batch"] * 6]
-    assert replay(run).ask.batch == 5
+    assert replay(run).ask.step == 5
 
 
 def test_two_traces_are_two_runs(tmp_path):
     first = {"id": "a", "trace_id": "a", "run_type": "llm", "inputs": {}, "outputs": {}}
-    runs = read_text(tmp_path, json.dumps([first, {**first, "id": "b", "trace_id": "b"}]))
+    runs = read_runs_in(tmp_path, json.dumps([first, {**first, "id": "b", "trace_id": "b"}]))
     assert [run.id for run in runs] == ["a", "b"]
 
-
-# --- Robustness ----------------------------------------------------------------------------------
 
 ODD = [
     {"events": 5},
