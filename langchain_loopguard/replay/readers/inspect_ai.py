@@ -12,6 +12,9 @@ Facts: `inspect_ai.log` of inspect_ai 0.3.285, read 2026-11.
 
 from __future__ import annotations
 
+import io
+import os
+import struct
 import zipfile
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,7 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ZSTD = 93
-"""Zip's number for zstd, which `zipfile` knows from Python 3.14 on."""
+"""Zip's number for zstd."""
+_LENGTHS = 26
+"""Where an entry's own head has the lengths of its name and of what is beside it."""
+_WINDOW = 2**27
+"""Bytes that unpacking may keep in memory, the most that zstd writes unless told otherwise."""
 
 
 def _knows(message: Any) -> bool:
@@ -99,31 +106,43 @@ def samples_in(file: IO[bytes], most: int) -> Iterator[bytes]:
 
     Args:
         file: The file, which can be read at any place.
-        most: The bytes that a sample may have.
+        most: The bytes that a sample may have, unpacked.
 
     Raises:
-        ConversationError: If it is no `.eval` file, a sample is too large, or it is compressed in
-            a way that this Python can't unpack.
+        ConversationError: If it is no `.eval` file, a sample is too large, or zstandard is missing.
     """
     try:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
-                name = entry.filename
-                if not (name.startswith("samples/") and name.endswith(".json")):
-                    continue
-                if entry.file_size > most:
-                    raise ConversationError(f"a sample of more than {most // 2**20} MB")
-                with archive.open(entry) as sample:
-                    text = sample.read(most + 1)
-                if len(text) > most:
-                    raise ConversationError(f"a sample of more than {most // 2**20} MB")
-                yield text
-    except NotImplementedError as error:
-        raise ConversationError(
-            "compressed with zstd, which needs Python 3.14 or the package zipfile-zstd"
-        ) from error
-    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
+                if entry.filename.startswith("samples/") and entry.filename.endswith(".json"):
+                    if entry.compress_type == _ZSTD:
+                        text = _unpacked(file, entry, most)
+                    else:
+                        with archive.open(entry) as sample:
+                            text = sample.read(most + 1)
+                    if len(text) > most:
+                        raise ConversationError(f"a sample of more than {most // 2**20} MB")
+                    yield text
+    except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, struct.error) as error:
         raise ConversationError(f"not a whole zip archive: {error}") from error
+
+
+def _unpacked(file: IO[bytes], entry: zipfile.ZipInfo, most: int) -> bytes:
+    """Unpack what is compressed with zstd, which `zipfile` knows from Python 3.14 on alone."""
+    try:
+        import zstandard  # noqa: PLC0415 - it comes with langsmith, but nothing else needs it
+    except ImportError as error:
+        raise ConversationError("compressed with zstd: pip install zstandard") from error
+    file.seek(entry.header_offset + _LENGTHS)
+    lengths = struct.unpack("<HH", file.read(4))
+    file.seek(sum(lengths), os.SEEK_CUR)
+    packed = io.BytesIO(file.read(min(entry.compress_size, most)))
+    try:
+        unpacker = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+        with unpacker.stream_reader(packed, read_across_frames=True) as stream:
+            return stream.read(most + 1)
+    except zstandard.ZstdError as error:
+        raise ConversationError(f"not unpacked: {error}") from error
 
 
 INSPECT_AI = Format("inspect_ai log", _matches, _read, exact=True)
