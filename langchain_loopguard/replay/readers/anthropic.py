@@ -36,7 +36,7 @@ def add_message(events: Events, message: dict[str, Any]) -> None:
     role, content = message.get("role"), message.get("content")
     blocks = blocks_of(content)
     if role == "assistant":
-        events.step(calls_of(blocks))
+        events.step(calls_of(blocks), usage=message.get("usage"))
         add_results(events, blocks)
     elif role == "user":
         add_results(events, blocks)

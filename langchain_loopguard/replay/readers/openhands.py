@@ -106,7 +106,7 @@ class _Reader:
             function = as_dict(told.get("function")) or told
             given = parsed_arguments(function.get("arguments", event.get("action")))
             self._begin(event.get("tool_call_id"), event.get("tool_name"), given,
-                        first_text(event, "llm_response_id"))  # fmt: skip
+                        first_text(event, "llm_response_id"), event)  # fmt: skip
         elif kind in _SDK_RESULTS:
             observation = as_dict(event.get("observation"))
             found = (observation.get(key) for key in ("content", "output", "error"))
@@ -132,14 +132,16 @@ class _Reader:
         args = as_dict(event.get("args"))
         args = {key: value for key, value in args.items() if key not in _NO_ARGS}
         response = first_text(as_dict(told.get("model_response")), "id")
-        self._begin(call_id, told.get("function_name") or name, args, response)
+        self._begin(call_id, told.get("function_name") or name, args, response, event)
 
-    def _begin(self, call_id: Any, name: Any, args: Any, response: str) -> None:
+    def _begin(
+        self, call_id: Any, name: Any, args: Any, response: str, event: dict[str, Any]
+    ) -> None:
         one = call(call_id, name, args)
         if response and response == self._response:
             self.events.more_calls([one])
         else:
-            self.events.step([one])
+            self.events.step([one], at=event.get("timestamp"))
         self._response = response
 
     def _observation(self, event: dict[str, Any]) -> None:

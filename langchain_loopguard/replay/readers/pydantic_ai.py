@@ -40,7 +40,9 @@ def _add(events: Events, message: dict[str, Any]) -> None:
             )
             for kind, part in told
             if kind.endswith("tool-call")
-        ]
+        ],
+        usage=message.get("usage"),
+        at=message.get("timestamp"),
     )
     for kind, part in told:
         if kind.endswith("tool-return"):

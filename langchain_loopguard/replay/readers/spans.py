@@ -14,16 +14,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError
 from langchain_loopguard.replay.readers import chat
-from langchain_loopguard.replay.readers.base import Events, Place, as_dict, call
+from langchain_loopguard.replay.readers.base import Events, Place, as_dict, call, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from langchain_loopguard.replay.conversation import Event
+
+
+_DIGITS = 30
+"""Digits of a time, nanoseconds since 1970 have 19."""
 
 
 @dataclass(slots=True)
@@ -41,7 +46,6 @@ class Span:
         output: What the tool gave back; `None` for nothing yet.
         failed: Whether it failed; `None` when the span doesn't say.
         messages: The messages that a model call was sent and answered.
-        usage: The tokens of a model call.
     """
 
     trace: str
@@ -54,7 +58,6 @@ class Span:
     output: Any = None
     failed: bool | None = None
     messages: list[Any] = field(default_factory=list)
-    usage: Any = None
 
 
 def conversations(spans: Iterable[Span], place: Place) -> Iterator[Conversation]:
@@ -131,7 +134,8 @@ def _tool_events(tools: list[Span], models: list[Span]) -> list[Event]:
         if span is not None and step and _same_step(step, span, starts):
             step.append(span)
             continue
-        events.step([call(one.call_id, one.name, one.args) for one in step])
+        at = step[0].start if step else None
+        events.step([call(one.call_id, one.name, one.args) for one in step], at=at)
         for one in step:
             if one.output is not None:
                 events.result(one.call_id or None, one.output, failed=one.failed)
@@ -151,12 +155,15 @@ def _moment(span: Span) -> tuple[int, Any]:
 
 
 def _order(time: Any) -> tuple[int, Any]:
-    """Make times of both kinds sort, digits by their number."""
+    """Make times sort: numbers, texts of digits, ISO 8601, and the times of a table."""
     if isinstance(time, str) and time.isdecimal():
-        return 0, int(time)
+        return 0, int(time[:_DIGITS])
+    if isinstance(time, datetime):
+        return 0, time.timestamp()
     if isinstance(time, int | float):
         return 0, time
-    return 1, str(time)
+    seconds = seconds_of(time)
+    return (1, str(time)) if seconds is None else (0, seconds)
 
 
 def tool_message(output: Any) -> tuple[Any, bool | None]:

@@ -80,7 +80,7 @@ class _Thread:
             if calls and told and told == self._message:
                 self.events.more_calls(calls)
             else:
-                self.events.step(calls)
+                self.events.step(calls, usage=message.get("usage"), at=line.get("timestamp"))
             self._message = told if calls else self._message
         elif line["type"] == "user":
             anthropic.add_results(self.events, blocks_of(content), unsaid=False)

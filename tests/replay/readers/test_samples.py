@@ -101,7 +101,7 @@ def mutated(draw):
         if draw(st.booleans()):
             del at[last]
         else:
-            at[last] = draw(ODD)
+            at[last] = copy.deepcopy(draw(ODD))
     return name, values
 
 
