@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
 from langchain_loopguard.replay.readers import chat
+from langchain_loopguard.replay.readers.ag2 import AG2_EVENTS
 from langchain_loopguard.replay.readers.atif import ATIF
+from langchain_loopguard.replay.readers.autogen import AUTOGEN_TEAM
 from langchain_loopguard.replay.readers.base import Format, Place, sign_of_calls
 from langchain_loopguard.replay.readers.bfcl import BFCL
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
@@ -54,6 +56,8 @@ _SPECIAL: tuple[Format, ...] = (
     ATIF,
     SMOLAGENTS,
     BFCL,
+    AG2_EVENTS,
+    AUTOGEN_TEAM,
     OPENCODE,
     SWE_AGENT,
     TAU_BENCH,

@@ -3,7 +3,8 @@
 AgentChat's stream and `TaskResult` hold a `ToolCallRequestEvent` for each step and a
 `ToolCallExecutionEvent` for its results; a code executor has its own two events. A model context,
 which a saved state holds, has an `AssistantMessage` whose content is a list of calls, and a
-`FunctionExecutionResultMessage`. What the source `user` says starts a turn.
+`FunctionExecutionResultMessage`. What the source `user` says starts a turn. The saved state of a
+team has a context for each agent, each a run.
 
 Magentic-One's surfer and coder act without such events, so that their actions are not seen.
 
@@ -12,17 +13,24 @@ Facts: `autogen_agentchat.messages` and `autogen_core.models` 0.7.5, read 2026-1
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers.base import (
     Dialect,
     Events,
+    Format,
+    Place,
+    Values,
     as_dict,
     call,
     dicts_of,
     events_by_message,
     parsed_arguments,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TURNS = frozenset({"TextMessage", "MultiModalMessage", "UserMessage"})
 _RESULTS = frozenset({"ToolCallExecutionEvent", "FunctionExecutionResultMessage"})
@@ -69,3 +77,22 @@ def _is_list(content: Any) -> bool:
 
 AUTOGEN = Dialect("AutoGen messages", _knows, events_by_message(_add))
 """Messages of AutoGen's AgentChat and of its model contexts."""
+
+
+def _is_team(value: Any) -> bool:
+    return value["type"] == "TeamState" and isinstance(value["agent_states"], dict)
+
+
+def _read_team(values: Values, place: Place) -> Iterator[Conversation]:
+    for value in values:
+        for name, state in value["agent_states"].items():
+            context = as_dict(as_dict(as_dict(state).get("agent_state")).get("llm_context"))
+            if "messages" in context:
+                messages = dicts_of(context["messages"], f"{name}, messages")
+                whole = f"{place.name}/{name.partition('/')[0]}"
+                events = AUTOGEN.events_of(messages)
+                yield Conversation(place.source, whole, tuple(events))
+
+
+AUTOGEN_TEAM = Format("AutoGen team state", _is_team, _read_team, exact=True)
+"""Saved states of AutoGen's teams."""

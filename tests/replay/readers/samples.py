@@ -143,6 +143,21 @@ def _ag2(values):
     )  # fmt: skip
 
 
+def _autogen_team(values):
+    states = values[0]["agent_states"].values()
+    [state] = [one["agent_state"] for one in states if "llm_context" in one["agent_state"]]
+    return _autogen_state([state])
+
+
+def _ag2_events(values):
+    """Each call and each result stands alone too."""
+    kinds = Counter(line["type"].rpartition(".")[2] for line in values)
+    return Counts(
+        1, kinds["ModelRequest"], kinds["ToolCallsEvent"], kinds["ToolCallEvent"],
+        kinds["ToolResultEvent"] + kinds["ToolErrorEvent"], kinds["ToolErrorEvent"],
+    )  # fmt: skip
+
+
 def _agentdojo(values):
     return _messages(
         values, lambda m: len(m.get("tool_calls") or []), lambda m: m["role"] == "tool",
@@ -312,6 +327,8 @@ SAMPLES = {
     "AutoGen": _real("AutoGen messages", _document("autogen.json"), _autogen),
     "AutoGen: state": _real("AutoGen messages", _document("autogen_state.json"), _autogen_state),
     "AG2": _real("AG2 chat history", _document("ag2.json"), _ag2),
+    "AutoGen: team": _real("AutoGen team state", _document("autogen_team.json"), _autogen_team),
+    "AG2: events": _real("AG2 event log", _lines("ag2_events.jsonl"), _ag2_events),
     "AgentDojo": _real("AgentDojo run", _document("agentdojo.json"), _agentdojo),
     "BFCL": _real("BFCL result", _lines("bfcl.jsonl"), _bfcl),
     "ATIF": _real("ATIF trajectory", _document("atif.json"), _atif),

@@ -221,7 +221,8 @@ def smolagents() -> None:
 def autogen() -> None:
     """autogen-agentchat and autogen-ext 0.7.5, with their replay client."""
     from autogen_agentchat.agents import AssistantAgent
-    from autogen_core import FunctionCall
+    from autogen_agentchat.teams import RoundRobinGroupChat
+    from autogen_core import CancellationToken, FunctionCall
     from autogen_core.models import CreateResult, RequestUsage
     from autogen_ext.models.replay import ReplayChatCompletionClient
 
@@ -245,9 +246,15 @@ def autogen() -> None:
 
     async def run():
         result = await agent.run(task="find it")
-        return result, await agent.save_state()
+        state = await agent.save_state()
+        await agent.on_reset(CancellationToken())
+        client.reset()
+        team = RoundRobinGroupChat([agent], max_turns=1)
+        await team.run(task="find it")
+        return result, state, await team.save_state()
 
-    result, state = asyncio.run(run())
+    result, state, team = asyncio.run(run())
+    save("autogen_team.json", json.dumps(dict(team), default=str))
     save("autogen.json", json.dumps(result.model_dump(mode="json")))
     save("autogen_state.json", json.dumps(dict(state), default=str))
 
@@ -279,6 +286,34 @@ def ag2() -> None:
     user.register_function({"search": search, "read_file": read_file})
     result = user.initiate_chat(finder, message="find it", max_turns=9)
     save("ag2.json", json.dumps(result.chat_history))
+
+
+def ag2_events() -> None:
+    """ag2 1.2.1, its test model and its event log."""
+    from ag2 import Agent
+    from ag2.events import ToolCallEvent
+    from ag2.knowledge import MemoryKnowledgeStore
+    from ag2.knowledge.constants import LOG_PREFIX
+    from ag2.knowledge.log import EventLogWriter
+    from ag2.testing import TestConfig
+
+    steps = [
+        [
+            ToolCallEvent(name, arguments=json.dumps(args), id=f"c{number}{at}")
+            for at, (name, args) in enumerate(step)
+        ]
+        for number, step in enumerate(STEPS)
+    ]
+    model = TestConfig(*steps, "done", raise_tool_errors=False)
+    agent = Agent("finder", config=model, tools=[search, read_file])
+
+    async def run():
+        history = (await agent.ask("find it")).history
+        store = MemoryKnowledgeStore()
+        await EventLogWriter(store).persist(history.stream_id, list(await history.get_events()))
+        return await store.read(f"{LOG_PREFIX}{history.stream_id}.jsonl")
+
+    save("ag2_events.jsonl", asyncio.run(run()))
 
 
 def google() -> None:
