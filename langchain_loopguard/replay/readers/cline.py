@@ -1,12 +1,12 @@
 """Reads the conversations of Cline and of its kin (Roo Code, Kilo Code).
 
-A task's `api_conversation_history.json` is a list of Anthropic's messages. A model without tool
-calling writes a call as XML in its text, and the result comes back as the text
-`[tool for 'x'] Result:` of the next user message; newer versions have tool blocks. What the user
-said stands in `<task>`, `<feedback>`, `<answer>` or `<user_message>`.
+A task's `api_conversation_history.json` is a list of Anthropic's messages. Calls are tool blocks,
+or with a model without tool calling XML in the text. Results are tool blocks too, or the text
+`[tool for 'x'] Result:` of the next user message, also after a call in a block. What the user said
+stands in `<task>`, `<feedback>`, `<answer>` or `<user_message>`.
 
 Only tools whose tag stands on its own are taken for calls, so that a model that writes about a tag
-makes none: one call a message, as Cline runs them.
+makes none: one XML call a message, as Cline runs them.
 
 Facts: Cline's and Roo Code's `assistant-message` parsers and task files, read 2026-11.
 """
@@ -26,8 +26,6 @@ from langchain_loopguard.replay.readers.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_loopguard.replay.conversation import Event
 
 _TOOLS = (
@@ -41,7 +39,6 @@ _CALL = re.compile(rf"(?:^|\n)\s*<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DO
 _PART = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 _SPOKEN = re.compile(r"<(?:task|feedback|answer|user_message)>")
-_NO_TOOL = "[ERROR] You did not use a tool"
 _ERROR = ("The tool execution failed", "<error>", "Error executing")
 _LONGEST = 200_000
 
@@ -59,34 +56,51 @@ def _knows(message: Any) -> bool:
     return False
 
 
-def _calls_of(texts: Iterable[str]) -> list[Event]:
+class _Reader:
+    """Adds messages one by one, and knows which calls wait for a result in text."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Any] = []
+
+    def add(self, events: Events, message: dict[str, Any]) -> None:
+        """Add one message."""
+        texts = _texts(message)
+        blocks = blocks_of(message.get("content"))
+        if message.get("role") == "assistant":
+            calls = anthropic.calls_of(blocks) or _written_calls(texts, len(events.events))
+            events.step(calls, at=message.get("ts"))
+            self._waiting = [one["id"] for one in calls] or self._waiting
+            return
+        anthropic.add_results(events, blocks)
+        self._add_texts(events, texts)
+        if any(_SPOKEN.search(text[:_LONGEST]) for text in texts):
+            events.user()
+
+    def _add_texts(self, events: Events, texts: list[str]) -> None:
+        """Add results that are text: what follows the head in its block, else the next block."""
+        for at, text in enumerate(texts):
+            head = _RESULT.match(text)
+            if head is None or not self._waiting:
+                continue
+            content = text[head.end() :].strip() or next(iter(texts[at + 1 :]), "")
+            failed = True if content.startswith(_ERROR) else None
+            events.result(self._waiting.pop(0), content, failed=failed)
+
+
+def _written_calls(texts: list[str], number: int) -> list[Event]:
+    """Read the call that is written as XML in a message's text."""
     for text in texts:
         found = _CALL.search(text[:_LONGEST])
         if found is not None:
             inner = found[2]
             args = {name: value.strip() for name, value in _PART.findall(inner)}
-            return [call(None, found[1], args or inner.strip())]
+            return [call(f"xml-{number}", found[1], args or inner.strip())]
     return []
 
 
-def _add(events: Events, message: dict[str, Any]) -> None:
-    if anthropic.has_blocks(message):
-        anthropic.add_message(events, message)
-        return
-    texts = _texts(message)
-    if message.get("role") == "assistant":
-        events.step(_calls_of(texts))
-        return
-    at = next((at for at, text in enumerate(texts) if _RESULT.match(text)), None)
-    if at is not None:
-        head = _RESULT.match(texts[at])
-        text = texts[at][head.end() :].strip() if head is not None else ""
-        # The result may be the next block; after it come the user's words and the environment.
-        text = text or next(iter(texts[at + 1 :]), "")
-        events.result(None, text, failed=True if text.startswith(_ERROR) else None)
-    if any(_SPOKEN.search(text[:_LONGEST]) for text in texts):
-        events.user()
+def _events_of(messages: list[Any]) -> list[Event]:
+    return events_by_message(_Reader().add)(messages)
 
 
-CLINE = Dialect("Cline conversation", _knows, events_by_message(_add))
+CLINE = Dialect("Cline conversation", _knows, _events_of)
 """Cline's conversations."""

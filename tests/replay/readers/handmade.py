@@ -168,6 +168,21 @@ def cline_native():
     return [first, *told]
 
 
+def cline_text_results():
+    """A call in a block whose result is text, as some providers make Cline write it."""
+    use = {"type": "tool_use", "id": "c1", "name": "use_subagents", "input": {"prompt_1": "x"}}
+    result = {"type": "text", "text": "[subagents] Result:\nTotal: 1"}
+    return [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "<task>\nfind it\n</task>"}],
+            "ts": 1,
+        },
+        {"role": "assistant", "content": [use], "ts": 2},
+        {"role": "user", "content": [result], "ts": 3},
+    ]
+
+
 def _observations():
     rows, at = [], 0
     messages = []

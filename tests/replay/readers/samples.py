@@ -144,9 +144,7 @@ def _ag2(values):
 
 
 def _autogen_team(values):
-    states = values[0]["agent_states"].values()
-    [state] = [one["agent_state"] for one in states if "llm_context" in one["agent_state"]]
-    return _autogen_state([state])
+    return _autogen_state(_everywhere(values, lambda one: "llm_context" in one))
 
 
 def _ag2_events(values):
@@ -358,6 +356,9 @@ SAMPLES = {
     "OpenHands SDK": _story("OpenHands events", handmade.openhands_sdk()),
     "Bedrock": _story("Bedrock Converse", [handmade.bedrock()]),
     "Cline": Sample("Cline conversation", [handmade.cline()], _fixed(1, 2, 3, 3, 3, 1)),
+    "Cline: text results": Sample(
+        "Cline conversation", [handmade.cline_text_results()], _fixed(1, 1, 1, 1, 1, 0)
+    ),
     "Cline: tools": _story("Cline conversation", [handmade.cline_native()]),
     "Langfuse": _story("Langfuse trace", [handmade.langfuse()]),
     "Langfuse: rows": _story("Langfuse observations", handmade.langfuse_rows()),

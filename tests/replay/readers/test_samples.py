@@ -113,5 +113,5 @@ def test_a_malformed_sample_is_read_or_told_as_a_problem(case):
         for found in read_values(list(enumerate(given_values, 1)), name, unit=unit):
             assert isinstance(found, Conversation | Problem)
             if isinstance(found, Conversation):
-                json.dumps([[c["name"], c["id"]] for s in found.steps for c in s["calls"]])
-                assert all(isinstance(c["name"], str) for s in found.steps for c in s["calls"])
+                names = [call.get("name") for step in found.steps for call in step["calls"]]
+                assert all(isinstance(name, str) and name for name in names)
