@@ -12,10 +12,10 @@ from tests.replay.stories import STEPS, anthropic, langsmith
 
 
 def cursor():
-    """A call that started before the other's result is in the same step."""
+    """Calls of one `model_call_id` are one step; an MCP tool is named within its arguments."""
     common = {"session_id": "s1", "timestamp_ms": 1}
     lines = [{"type": "system", "subtype": "init", "cwd": "w", "model": "m", **common}]
-    for step in STEPS:
+    for number, step in enumerate(STEPS):
         if isinstance(step, str):
             content = [{"type": "text", "text": step}]
             lines.append(
@@ -27,11 +27,15 @@ def cursor():
         lines.append({"type": "assistant", "message": message, **common})
         for subtype in ("started", "completed"):
             for i, name, args, text, bad in step:
-                told = {"args": args}
+                told = {"args": {**args, "toolCallId": i}}
+                if name == "search":
+                    told = {"args": {"name": f"notes-{name}", "toolName": name, "args": args}}
                 if subtype == "completed":
                     told["result"] = {"error" if bad else "success": text}
-                call = {f"{name}ToolCall": told, "toolCallId": i}
-                line = {"type": "tool_call", "subtype": subtype, "call_id": i, "tool_call": call}
+                key = "mcpToolCall" if name == "search" else f"{name}ToolCall"
+                call = {key: told, "toolCallId": i}
+                line = {"type": "tool_call", "subtype": subtype, "call_id": i, "tool_call": call,
+                        "model_call_id": f"m{number}"}  # fmt: skip
                 lines.append({**line, **common})
     return [*lines, {"type": "result", "subtype": "success", "is_error": False, **common}]
 

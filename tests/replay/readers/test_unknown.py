@@ -168,3 +168,35 @@ def test_a_bomb_within_a_real_eval_file_is_refused():
 def test_a_file_that_is_no_archive_is_an_error():
     with pytest.raises(ConversationError, match="zip archive"):
         list(samples_in(io.BytesIO(b"PK\x03\x04 and nothing"), 2**20))
+
+
+# What a shell command of Cursor gave back.
+
+SHELL = {"exitCode": 0, "stdout": "a", "stderr": "", "executionTime": 12}
+
+
+KEPT = {"exitCode": 2, "stdout": "a", "stderr": ""}
+MCP = {"content": "x", "isError": True}
+
+
+@pytest.mark.parametrize(
+    ("result", "content", "failed"),
+    [
+        pytest.param({"success": SHELL}, {**KEPT, "exitCode": 0}, False, id="without its time"),
+        pytest.param({"success": {**SHELL, "exitCode": 2}}, KEPT, True, id="an exit code"),
+        pytest.param({"failure": {"exitCode": 2}}, {"exitCode": 2}, True, id="a failure"),
+        pytest.param({"permissionDenied": {"error": 1}}, {"error": 1}, True, id="a refusal"),
+        pytest.param({"success": MCP}, MCP, True, id="an MCP tool that failed"),
+    ],
+)
+def test_the_result_of_a_call_of_cursor_says_whether_it_failed(result, content, failed):
+    line = {"type": "tool_call", "session_id": "s", "call_id": "c"}
+    call = {"shellToolCall": {"args": {"command": "ls"}}}
+    done = {"shellToolCall": {"args": {"command": "ls"}, "result": result}}
+    lines = [
+        {**line, "subtype": "started", "tool_call": call},
+        {**line, "subtype": "completed", "tool_call": done},
+    ]
+    [run] = read_values(list(enumerate(lines, 1)), "f")
+    status = "error" if failed else "success"
+    assert run.events[0]["results"] == [{"id": "c", "content": content, "status": status}]
