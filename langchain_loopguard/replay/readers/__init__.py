@@ -1,4 +1,4 @@
-"""Which format is a value of, and which conversations are in a list of values?
+"""Finds the format of a value, and reads the conversations in a list of values.
 
 The keys of a value decide, never a file's name. One file holds one reader for one format; a new
 format is a file and a line in `FORMATS`. What a reader gives is looked at once more: a run whose
@@ -19,7 +19,8 @@ from langchain_loopguard.replay.readers.autogen import AUTOGEN_TEAM
 from langchain_loopguard.replay.readers.base import Format, Place, sign_of_calls
 from langchain_loopguard.replay.readers.bfcl import BFCL
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
-from langchain_loopguard.replay.readers.codex import CODEX, CODEX_EXEC
+from langchain_loopguard.replay.readers.codex import CODEX
+from langchain_loopguard.replay.readers.codex_exec import CODEX_EXEC
 from langchain_loopguard.replay.readers.gemini_cli import GEMINI_CLI
 from langchain_loopguard.replay.readers.inspect_ai import INSPECT_AI
 from langchain_loopguard.replay.readers.langfuse import LANGFUSE_ROWS, LANGFUSE_TRACE

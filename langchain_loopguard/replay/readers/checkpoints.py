@@ -1,4 +1,4 @@
-"""What does a LangGraph checkpointer store, and how is a value unpacked?
+"""Describes what a LangGraph checkpointer stores, and unpacks its values.
 
 Values are unpacked without LangGraph's own loader, which may import what a file names: objects of
 any class become their plain data. Encrypted and pickled values are not read.

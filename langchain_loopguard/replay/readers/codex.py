@@ -1,17 +1,14 @@
-"""Reads OpenAI Codex: the rollout files of its sessions, and `codex exec --json`.
+"""Reads the rollout files of OpenAI Codex's sessions (`~/.codex/sessions/**/rollout-*.jsonl`).
 
-A rollout (`~/.codex/sessions/**/rollout-*.jsonl`) has lines of a `type` and a `payload`: items of
-the Responses API under `response_item`, what the user typed as an `event_msg` of the type
-`user_message` or `item_completed` (an item of the role `user` may be the harness's own), the end of
-a command as `exec_command_end`. A forked session repeats its parent's head and lines
-after its own head.
+A rollout has lines of a `type` and a `payload`: items of the Responses API under `response_item`,
+what the user typed as an `event_msg` of the type `user_message` or `item_completed` (an item of the
+role `user` may be the harness's own), the end of a command as `exec_command_end`. A forked session
+repeats its parent's head and lines after its own head.
 
-`codex exec --json` prints a line an event: a call is an item that was started and completed, of the
-kinds below. Its `todo_list` mirrors a plan and is no call. A prompt is a `turn.started`.
+A result's failure is the exit code that Codex writes with it, as JSON or in the text's head. What
+else stands there differs each time (an id, the time it took) and is left out.
 
-A result's failure is the exit code that Codex writes with it, as JSON or in the text's head.
-
-Facts: Codex CLI 0.171 and its documentation of exec's events, read 2026-11.
+Facts: Codex CLI 0.171, read 2026-11.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from langchain_loopguard.replay.readers.base import (
     Place,
     Values,
     as_dict,
-    call,
     first_text,
     parsed_arguments,
 )
@@ -35,30 +31,20 @@ from langchain_loopguard.replay.readers.openai_responses import Items
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_EVENTS = frozenset(
-    "thread.started turn.started turn.completed turn.failed item.started item.updated "
-    "item.completed error".split()
-)
-_NO_CALLS = frozenset("agent_message reasoning todo_list error user_message plan".split())
-_CALLS = {
-    "command_execution": ("command",),
-    "mcp_tool_call": ("arguments",),
-    "file_change": ("changes",),
-    "web_search": ("query", "action"),
-    "collab_tool_call": ("prompt", "receiver_thread_ids", "sender_thread_id"),
-}
-"""Kind of item -> the keys of its arguments."""
+_LINES = frozenset("session_meta response_item event_msg turn_context compacted".split())
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)")
+_ADDED = re.compile(r"(?m)^(?:Chunk ID|Wall time|Original token count): .*\n")
+"""Lines that Codex puts before what a command printed, and that differ each time."""
 _HEAD = 400
+"""Characters that these lines and the exit code may take."""
 _HARNESS = re.compile(r"\s*(?:<[a-z_]+[ >]|# AGENTS\.md instructions)")
 
 
-# --- Rollouts -----------------------------------------------------------------------------------
-
-
 def _is_rollout(value: Any) -> bool:
-    told = isinstance(value["type"], str) and isinstance(value["payload"], dict)
-    return told and "timestamp" in value
+    if not isinstance(value["payload"], dict) or "timestamp" not in value:
+        return False
+    # Newer versions number their lines, and have kinds of lines that no reader needs.
+    return value["type"] in _LINES or (isinstance(value["type"], str) and "ordinal" in value)
 
 
 def _read_rollout(values: Values, place: Place) -> Iterator[Conversation]:
@@ -97,7 +83,12 @@ def _rollout(lines: list[dict[str, Any]]) -> Events:
             continue
         if payload.get("role") == "user" and (typed or _is_harness(payload)):
             continue
-        failed = ended.get(first_text(payload, "call_id"), _exited(payload.get("output")))
+        if "output" in payload:
+            content, failed = _result(payload["output"])
+            failed = ended.get(first_text(payload, "call_id"), failed)
+            payload = {**payload, "output": content}
+        else:
+            failed = None
         try:
             items.add(payload, failed=failed)
         except ConversationError as error:
@@ -123,74 +114,24 @@ def _is_harness(message: dict[str, Any]) -> bool:
     return isinstance(text, str) and _HARNESS.match(text) is not None
 
 
-def _exited(output: Any) -> bool | None:
-    """Read from a command's result whether it failed; `None` when it doesn't say."""
+def _result(output: Any) -> tuple[Any, bool | None]:
+    """Return what a call gave back, without what Codex adds, and whether it failed."""
     if isinstance(output, dict) and isinstance(output.get("success"), bool):
-        return not output["success"]
+        return output.get("content"), not output["success"]
     if not isinstance(output, str):
-        return None
+        return output, None
     if output.startswith("{"):
-        code = as_dict(as_dict(parsed_arguments(output)).get("metadata")).get("exit_code")
-        return bool(code) if type(code) is int else None
-    found = _EXIT.search(output[:_HEAD])
-    return found[1] != "0" if found else None
+        told = as_dict(parsed_arguments(output))
+        code = as_dict(told.get("metadata")).get("exit_code")
+        if type(code) is int and "output" in told:
+            return told["output"], code != 0
+        return output, None
+    head, sign, rest = output.partition("Output:\n")
+    if not sign or len(head) > _HEAD:
+        return output, None
+    found = _EXIT.search(head)
+    return _ADDED.sub("", head) + sign + rest, found[1] != "0" if found else None
 
 
 CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None, exact=True)
 """Codex's rollout files."""
-
-
-# --- codex exec --json --------------------------------------------------------------------------
-
-
-def _is_event(value: Any) -> bool:
-    kind = value["type"]
-    if kind == "error":
-        return bool(value.keys() == {"type", "message"})
-    return kind in _EVENTS and (not kind.startswith("item.") or isinstance(value["item"], dict))
-
-
-def _thread(value: dict[str, Any]) -> str | None:
-    return first_text(value, "thread_id") or None
-
-
-def _read_exec(values: Values, place: Place) -> Iterator[Conversation]:
-    name, events, begun = "", Events(), set()
-    for number, value in enumerate(values, 1):
-        name = name or first_text(value, "thread_id")
-        if value["type"] == "turn.started":
-            events.user()
-        item = as_dict(value.get("item"))
-        kind = item.get("type")
-        if not item or kind in _NO_CALLS:
-            continue
-        if kind not in _CALLS:
-            raise ConversationError(f"event {number}: an item of an unknown kind")
-        # Item ids start again with every turn of a resumed thread.
-        item_id = f"{sum(e['type'] == 'human' for e in events.events)}.{first_text(item, 'id')}"
-        if item_id not in begun:
-            begun.add(item_id)
-            given = {key: item[key] for key in _CALLS[kind] if item.get(key) is not None}
-            args = given.get("arguments", given) if kind == "mcp_tool_call" else given
-            events.begin(call(item_id, first_text(item, "tool") or kind, args))
-        if value["type"] == "item.completed":
-            events.result(item_id, _output(item), failed=_failed(item))
-    yield Conversation(place.source, name or place.name, tuple(events.events))
-
-
-def _output(item: dict[str, Any]) -> Any:
-    found = (item.get(key) for key in ("error", "aggregated_output", "result", "agents_states"))
-    return next((one for one in found if one), item.get("aggregated_output", ""))
-
-
-def _failed(item: dict[str, Any]) -> bool | None:
-    code, status = item.get("exit_code"), item.get("status")
-    if type(code) is int:
-        return code != 0
-    if isinstance(status, str):
-        return status in {"failed", "declined"}
-    return None
-
-
-CODEX_EXEC = Format("Codex exec events", _is_event, _read_exec, group=_thread, exact=True)
-"""What `codex exec --json` prints."""

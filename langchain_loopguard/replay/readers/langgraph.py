@@ -1,4 +1,4 @@
-"""Which conversation do the checkpoints of a LangGraph thread hold?
+"""Reads the conversation that the checkpoints of a LangGraph thread hold.
 
 A thread is read from its writes: what every step added to the messages, in order. They still have
 what the state has lost since, be it trimmed, summarised or overwritten, and a person's answers to

@@ -200,3 +200,9 @@ def test_the_result_of_a_call_of_cursor_says_whether_it_failed(result, content, 
     [run] = read_values(list(enumerate(lines, 1)), "f")
     status = "error" if failed else "success"
     assert run.events[0]["results"] == [{"id": "c", "content": content, "status": status}]
+
+
+def test_what_codex_adds_to_a_result_does_not_make_equal_ones_differ():
+    [run] = read(SAMPLES["Codex"])
+    first, *_, last = (step["results"][0]["content"] for step in run.steps)
+    assert first == last == "Process exited with code 0\nOutput:\na\n"
