@@ -97,6 +97,7 @@ def read_values(
     run: list[Any] = []
     first, before = 0, None
     key: str | None = None
+    ended: set[str | None] = set()
     for number, value in values:
         found = format_of(value)
         if found is None or found.group is None:
@@ -112,6 +113,9 @@ def read_values(
             continue
         if run and before is not None:
             yield from _read(before, run, _Spot(source, unit, first, whole=True))
+            ended.add(key)
+        if found.torn and own in ended:
+            yield _Spot(source, unit, number).problem(f"{found.name}: {found.torn}")
         run, before, first, key = [value], found, number, own
     if run and before is not None:
         yield from _read(before, run, _Spot(source, unit, first, whole=True))

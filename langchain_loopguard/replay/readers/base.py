@@ -51,6 +51,8 @@ class Format:
             it has one run, or several, in each value.
         exact: Whether the reader itself reports calls of an unknown form, so that a run in which
             it finds none has none, whatever else its values hold.
+        torn: What to report when values of a run come after those of another, where that tears
+            the run; empty where runs may be told in turns.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Format:
     read: Callable[[Values, Place], Iterator[Conversation]]
     group: Callable[[Any], str | None] | None = None
     exact: bool = False
+    torn: str = ""
 
     def __post_init__(self) -> None:
         """Make sure that no value breaks the search for its format."""

@@ -9,6 +9,7 @@ Facts: Google's API reference of `Content` and google-genai 3.6, read 2026-11.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.readers.base import (
@@ -29,11 +30,21 @@ _CODE = ("executableCode", "executable_code")
 _CODE_RESULT = ("codeExecutionResult", "code_execution_result")
 _OK = frozenset({"OUTCOME_OK", "Outcome.OUTCOME_OK"})
 _RUN = "code_execution"
+_PIDS = re.compile(r"(?m)^(?:Background PIDs|Process Group PGID): .*\n?")
 
 
 def part_of(part: dict[str, Any], keys: tuple[str, str] = _RESPONSE) -> dict[str, Any]:
     """Return what a part holds under a key, in either spelling; empty for another part."""
     return as_dict(part.get(keys[0]) or part.get(keys[1]))
+
+
+def response_of(given: dict[str, Any]) -> Any:
+    """Return a function's response, without the process ids that Gemini CLI's shell adds to it."""
+    response = given.get("response")
+    output = as_dict(response).get("output")
+    if isinstance(output, str):
+        return {**as_dict(response), "output": _PIDS.sub("", output)}
+    return response
 
 
 def _knows(message: Any) -> bool:
@@ -70,7 +81,7 @@ class _Reader:
 
     def _add_response(self, events: Events, part: dict[str, Any]) -> None:
         if given := part_of(part):
-            content = given.get("response")
+            content = response_of(given)
             failed = True if as_dict(content).get("error") else None
             events.result(
                 self._answered(given.get("id"), given.get("name")), content, failed=failed

@@ -25,7 +25,7 @@ from langchain_loopguard.replay.readers.base import (
     dicts_of,
     first_text,
 )
-from langchain_loopguard.replay.readers.gemini import part_of
+from langchain_loopguard.replay.readers.gemini import part_of, response_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _output(record: dict[str, Any]) -> Any:
     """Return what the model was sent of a call's result."""
     result = record.get("result")
     parts = blocks_of(result if isinstance(result, list) else [result])
-    told = [part_of(part)["response"] for part in parts if "response" in part_of(part)]
+    told = [response_of(part_of(part)) for part in parts if "response" in part_of(part)]
     return (told[0] if len(told) == 1 else told) or result or record.get("resultDisplay")
 
 

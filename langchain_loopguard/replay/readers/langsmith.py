@@ -87,5 +87,11 @@ def _span(run: dict[str, Any]) -> Span:
     return Span(trace, "")
 
 
-LANGSMITH = Format("LangSmith runs", _matches, _read, group=_trace)
+LANGSMITH = Format(
+    "LangSmith runs",
+    _matches,
+    _read,
+    group=_trace,
+    torn="the runs of a trace do not stand together: sort them by trace_id",
+)
 """LangSmith's run exports, one run a value."""

@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
+from langchain_loopguard.replay.conversation import Problem
 from langchain_loopguard.replay.readers import read_values
 from langchain_loopguard.replay.readers.spans import Span, events_of
 from tests.replay.readers.handmade import langfuse_rows, langsmith_bulk
@@ -139,6 +140,14 @@ def test_messages_of_one_agent_do_not_hide_the_calls_of_another():
 
 def test_a_bulk_export_tells_what_the_api_tells():
     assert told(run_of(langsmith_bulk())) == told(run_of(langsmith())) == story()
+
+
+def test_a_trace_of_langsmith_that_comes_back_is_a_problem():
+    first = langsmith_bulk()
+    second = [{**row, "trace_id": "t2"} for row in first]
+    found = list(read_values(list(enumerate([*first, *second, first[0]], 1)), "f"))
+    [problem] = [str(one) for one in found if isinstance(one, Problem)]
+    assert problem.startswith("f, line 5: LangSmith runs: the runs of a trace do not stand together")
 
 
 def test_rows_of_two_langfuse_traces_may_be_mixed():

@@ -206,3 +206,15 @@ def test_what_codex_adds_to_a_result_does_not_make_equal_ones_differ():
     [run] = read(SAMPLES["Codex"])
     first, *_, last = (step["results"][0]["content"] for step in run.steps)
     assert first == last == "Process exited with code 0\nOutput:\na\n"
+
+
+def test_the_process_ids_that_gemini_cli_adds_do_not_make_equal_results_differ():
+    def contents(pid):
+        response = {"output": f"Output: a\nExit Code: 0\nProcess Group PGID: {pid}"}
+        part = {"functionResponse": {"name": "run_shell_command", "response": response}}
+        call = {"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}}
+        return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [part]}]
+
+    [run] = one({"contents": [*contents(1), *contents(2)]})
+    first, second = (step["results"][0]["content"] for step in run.steps)
+    assert first == second == {"output": "Output: a\nExit Code: 0\n"}
