@@ -3,7 +3,8 @@
 Model messages (`ModelMessage`, 5 and later; `CoreMessage` in 4) have parts of the types
 `tool-call`, `tool-result` and `tool-error`. UI messages have `parts` of the type `tool-<name>` or
 `dynamic-tool` whose `state` says what came of the call; `step-start` parts part the steps. In 4
-they are `tool-invocation` parts, before that a message's `toolInvocations`.
+they are `tool-invocation` parts, before that a message's `toolInvocations`, with the number of
+their `step`. Where nothing tells the steps, each call is one.
 
 Facts: the types of the npm packages `ai` 6 and `@ai-sdk/provider-utils`, read 2026-11.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import (
     Dialect,
     Events,
@@ -50,13 +52,21 @@ def _add(events: Events, message: dict[str, Any]) -> None:
         return
     parts = blocks_of(message.get("parts"))
     parts = parts or dicts_of(message.get("toolInvocations"), "toolInvocations")
+    marked = any(part.get("type") == "step-start" for part in parts)
     step: list[dict[str, Any]] = []
+    number: Any = None
     for part in parts:
-        if part.get("type") == "step-start":
+        is_call = "toolCallId" in part or "toolInvocation" in part
+        told = as_dict(part.get("toolInvocation")) or part
+        ends = not marked and is_call and (told.get("step") is None or told["step"] != number)
+        if part.get("type") == "step-start" or ends:
             _add_step(events, step)
             step = []
-        elif "toolCallId" in part or "toolInvocation" in part:
+        if is_call:
             step.append(part)
+            number = told.get("step")
+        elif str(part.get("type")).startswith(("tool-", "dynamic-tool")):
+            raise ConversationError("a tool part without a call's id")
     _add_step(events, step)
 
 
@@ -69,7 +79,7 @@ def _add_model_parts(events: Events, parts: list[dict[str, Any]]) -> None:
         elif part.get("type") == "tool-result":
             output = part.get("output", part.get("result"))
             kind = as_dict(output).get("type")
-            failed: bool | None = part.get("isError") is True
+            failed = part["isError"] if isinstance(part.get("isError"), bool) else None
             if isinstance(kind, str) and "output" in part:
                 failed = kind in _FAILED
                 output = as_dict(output).get("value", as_dict(output).get("reason"))
@@ -88,10 +98,9 @@ def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
     for one in told:
         state = one.get("state")
         if state in _ENDED:
-            failed = state in {"output-error", "output-denied"}
-            output = one.get("errorText") if state == "output-error" else one.get("output")
-            output = one.get("result") if state == "result" else output
-            events.result(one.get("toolCallId"), output, failed=failed)
+            failed = None if state == "result" else state != "output-available"
+            key = {"output-error": "errorText", "result": "result"}.get(state, "output")
+            events.result(one.get("toolCallId"), one.get(key), failed=failed)
 
 
 def _call(part: dict[str, Any], name: Any) -> Event:

@@ -136,6 +136,28 @@ def bedrock():
     return {"modelId": "m", "system": [{"text": "s"}], "messages": messages}
 
 
+def vercel_4():
+    """UI messages of version 4: invocations beside the text, with the number of their step."""
+    messages, step_number = [], 0
+    for step in STEPS:
+        if isinstance(step, str):
+            messages.append({"id": "m", "role": "user", "content": step})
+            continue
+        told = [
+            {"state": "result", "step": step_number, "toolCallId": i, "toolName": name,
+             "args": args, "result": text}
+            for i, name, args, text, _ in step
+        ]  # fmt: skip
+        step_number += 1
+        if messages[-1]["role"] == "assistant":
+            messages[-1]["toolInvocations"].extend(told)
+        else:
+            messages.append(
+                {"id": "m", "role": "assistant", "content": "", "toolInvocations": told}
+            )
+    return messages
+
+
 def cline():
     """The XML of a model without tools; one call a message."""
     messages = [{"role": "user", "content": [{"type": "text", "text": "<task>\nfind it\n</task>"}]}]

@@ -355,6 +355,7 @@ SAMPLES = {
     "OpenHands: output": _story("OpenHands evaluation", [handmade.openhands_output()]),
     "OpenHands SDK": _story("OpenHands events", handmade.openhands_sdk()),
     "Bedrock": _story("Bedrock Converse", [handmade.bedrock()]),
+    "Vercel UI: 4": Sample("Vercel AI messages", [handmade.vercel_4()], STORY_UNTOLD),
     "Cline": Sample("Cline conversation", [handmade.cline()], _fixed(1, 2, 3, 3, 3, 1)),
     "Cline: text results": Sample(
         "Cline conversation", [handmade.cline_text_results()], _fixed(1, 1, 1, 1, 1, 0)

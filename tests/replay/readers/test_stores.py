@@ -147,7 +147,7 @@ def test_a_trace_of_langsmith_that_comes_back_is_a_problem():
     second = [{**row, "trace_id": "t2"} for row in first]
     found = list(read_values(list(enumerate([*first, *second, first[0]], 1)), "f"))
     [problem] = [str(one) for one in found if isinstance(one, Problem)]
-    assert problem.startswith("f, line 5: LangSmith runs: the runs of a trace do not stand together")
+    assert problem.startswith("f, line 5: LangSmith runs: the runs of a trace do not stand")
 
 
 def test_rows_of_two_langfuse_traces_may_be_mixed():

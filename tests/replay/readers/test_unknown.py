@@ -218,3 +218,13 @@ def test_the_process_ids_that_gemini_cli_adds_do_not_make_equal_results_differ()
     [run] = one({"contents": [*contents(1), *contents(2)]})
     first, second = (step["results"][0]["content"] for step in run.steps)
     assert first == second == {"output": "Output: a\nExit Code: 0\n"}
+
+
+def test_ui_messages_that_tell_no_steps_have_a_step_for_each_call():
+    parts = [
+        {"type": "tool-search", "toolCallId": f"c{at}", "state": "output-available",
+         "input": {"q": "x"}, "output": "none"}
+        for at in range(3)
+    ]  # fmt: skip
+    [run] = one([{"id": "1", "role": "user", "parts": []}, {"role": "assistant", "parts": parts}])
+    assert [len(step["calls"]) for step in run.steps] == [1, 1, 1]
