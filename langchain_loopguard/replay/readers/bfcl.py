@@ -79,12 +79,12 @@ def _add_turn(events: Events, turn: dict[str, Any]) -> None:
 
 def _add_results(events: Events, result: Any) -> None:
     """Add calls without results: a step as it stands, or turns of steps."""
-    turns = result if isinstance(result, list) else [result]
-    if not any(isinstance(step, list) for turn in turns if isinstance(turn, list) for step in turn):
-        turns = [[turns]]
+    turns = result if isinstance(result, list) else []
+    if not turns or not all(isinstance(turn, list) for turn in turns):
+        turns = [[result]]
     for turn in turns:
         events.user()
-        for step in turn if isinstance(turn, list) else [turn]:
+        for step in turn:
             events.step(_calls_of(step, f"{len(events.events)}"))
 
 

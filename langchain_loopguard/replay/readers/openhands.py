@@ -128,6 +128,7 @@ class _Reader:
             return
         told = as_dict(event.get("tool_call_metadata"))
         call_id = first_text(told, "tool_call_id") or first_text(event, "id")
+        call_id = call_id or f"event-{len(self.events.events)}"
         self._ids[first_text(event, "id")] = call_id
         args = as_dict(event.get("args"))
         args = {key: value for key, value in args.items() if key not in _NO_ARGS}
