@@ -19,18 +19,30 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from langchain_loopguard.replay.conversation import ConversationError, Problem
+from langchain_loopguard.replay.readers.inspect_ai import samples_in
 from langchain_loopguard.replay.readers.langgraph_sqlite import MAGIC
 from langchain_loopguard.replay.streams import (
     BOM,
     HEAD,
+    MAX_LINE,
+    PARQUET,
     UNPACK_ERRORS,
+    ZIP,
     foreign,
     need_fsspec,
     open_bytes,
     reason_of,
     unpacked,
 )
-from langchain_loopguard.replay.texts import Piece, Threads, is_postgres, open_store, text_pieces
+from langchain_loopguard.replay.texts import (
+    Document,
+    Piece,
+    Rows,
+    Threads,
+    is_postgres,
+    open_store,
+    text_pieces,
+)
 
 if TYPE_CHECKING:
     import io
@@ -133,12 +145,26 @@ def file_pieces(
             yield from _threads(source, threads)
         return
     unread = foreign(head)
+    if head.startswith(ZIP):
+        yield from _samples(source, stream)
+        return
+    if head.startswith(PARQUET):
+        yield Rows(source.path, source.name, source.size)
+        return
     if unread is None and threads:
         unread = "no checkpointer, so it has none of the threads that were asked for"
     if unread is not None:
         yield Problem(source.name, unread, ignored=source.found)
         return
     yield from text_pieces(source.name, stream, found=source.found)
+
+
+def _samples(source: Source, stream: io.BufferedReader) -> Iterator[Piece | Problem]:
+    try:
+        for text in samples_in(stream, MAX_LINE):
+            yield Document(source.name, text, source.found)
+    except ConversationError as error:
+        yield Problem(source.name, f"a zip archive: {error}", ignored=source.found)
 
 
 def _threads(source: Source, wanted: frozenset[str]) -> Iterator[Piece | Problem]:

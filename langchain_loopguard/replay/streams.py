@@ -45,10 +45,11 @@ _OPENERS: dict[bytes, Any] = {
     b"\xfd7zXZ\x00": lzma.open,
 }
 
+ZIP, PARQUET = b"PK\x03\x04", b"PAR1"
+"""How a zip archive begins, which inspect_ai's logs are, and a Parquet file."""
+
 _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd, which is not read: unpack it first",
-    b"PK\x03\x04": "a zip archive, which is not read: unpack it first",
-    b"PAR1": "a Parquet file, which is not read: export the runs as JSON lines",
     b"\xff\xfe": "UTF-16 or UTF-32 text, which is not read: save it as UTF-8",
     b"\xfe\xff": "UTF-16 text, which is not read: save it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32 text, which is not read: save it as UTF-8",
@@ -126,14 +127,19 @@ def foreign(head: bytes) -> str | None:
     return "a binary file" if b"\x00" in head else None
 
 
-def lines_of(file: io.BufferedReader) -> Iterator[tuple[int, bytes | None]]:
+def lines_of(file: io.BufferedReader, start: bytes = b"") -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines that are not blank with their numbers, `None` for one that is too long.
+
+    Args:
+        file: The text, unpacked.
+        start: The beginning of its first line, if that was read already.
 
     Raises:
         OSError: If a line, or a stretch of blank ones, is so long that it isn't read on.
     """
     number = blank = 0
-    while line := file.readline(MAX_LINE + 1):
+    while line := start if start.endswith(b"\n") else start + file.readline(MAX_LINE + 1):
+        start = b""
         number += 1
         if len(line) <= MAX_LINE:
             line = line.removeprefix(BOM) if number == 1 else line

@@ -17,10 +17,12 @@ from langchain_loopguard.replay.readers import format_of, is_list_of_runs, read_
 from langchain_loopguard.replay.readers.langgraph_postgres import SCHEMES, PostgresStore
 from langchain_loopguard.replay.readers.langgraph_sqlite import SqliteStore
 from langchain_loopguard.replay.streams import (
+    BOM,
     MAX_LINE,
     MAX_MEMORY,
     UNPACK_ERRORS,
     lines_of,
+    open_bytes,
     parse,
     reason_of,
     try_parse,
@@ -48,9 +50,12 @@ _ITEMS = 64
 _NESTED = 1000
 """How deep brackets may be nested, as in orjson."""
 
-_PORTION = 2**20
+_PORTION = 2**22
 """Bytes that the parser of long lists is handed at once: it reads a token that goes on over many
 portions again from its start, so that small ones take a time that grows with the square."""
+
+_UNKNOWN = 10_000
+"""Items, or lines, without a run among them after which a text is not read on."""
 
 _NO_RUN = "holds no run of a known format"
 
@@ -112,6 +117,40 @@ class Items:
     def read(self) -> Iterator[Conversation | Problem]:
         """Read the values."""
         return read_values(self.values, self.source, unit=self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a Parquet file; a run's rows may stand anywhere in it."""
+
+    path: str
+    source: str
+    size: int = 0
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read the rows, some at a time."""
+        try:
+            from pyarrow import ArrowException, parquet  # noqa: PLC0415 - an extra
+        except ImportError:
+            text = "a Parquet file needs pyarrow: pip install 'langchain-loopguard[parquet]'"
+            yield Problem(self.source, text)
+            return
+        try:
+            file = parquet.ParquetFile(open_bytes(self.path))
+            parts = range(file.num_row_groups)
+            total = sum(file.metadata.row_group(part).total_byte_size for part in parts)
+            if total > MAX_MEMORY:
+                text = f"{total >> 20:,} MB of rows, of {MAX_MEMORY >> 20} MB that are read at once"
+                yield Problem(self.source, text)
+                return
+            rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+            yield from read_values(enumerate(rows, 1), self.source, unit="row")
+        except (ArrowException, OSError, ValueError) as error:
+            yield Problem(self.source, f"not a Parquet file: {type(error).__name__}")
+
+
+_ROWS = 1000
+"""Rows of a Parquet file that are unpacked at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +233,11 @@ def text_pieces(
         stream: Its bytes, unpacked.
         found: Whether it was found in a directory, so that a text without runs is no fault.
     """
-    lines = lines_of(stream)
+    start = stream.readline(_STREAMED)
+    if len(start) == _STREAMED and start.removeprefix(BOM).lstrip()[:1] == b"[":
+        yield from _long_list(source, _Joined(start, stream))
+        return
+    lines = lines_of(stream, start)
     first = list(islice(lines, 2))
     if not first:
         yield Problem(source, "empty", ignored=found)
@@ -254,7 +297,9 @@ def _broken(source: str, text: bytes, error: ValueError) -> Iterator[Piece | Pro
         yield Problem(source, f"not JSON: {error}")
 
 
-def _long_list(source: str, stream: _Joined, *, why: str = "") -> Iterator[Piece | Problem]:
+def _long_list(  # noqa: C901 - a loop and the ways in which it ends
+    source: str, stream: _Joined, *, why: str = ""
+) -> Iterator[Piece | Problem]:
     """Read a list's items one by one, up to where it breaks off, and say why if that is known."""
     try:
         import ijson  # noqa: PLC0415 - needed for long and broken lists alone
@@ -269,6 +314,10 @@ def _long_list(source: str, stream: _Joined, *, why: str = "") -> Iterator[Piece
     try:
         for number, (item, size) in enumerate(_items_of(ijson, stream), 1):
             known = known or format_of(item)
+            if known is None and number > _UNKNOWN:
+                problem = Problem(source, f"no run in its first {_UNKNOWN:,} items, not read on")
+                items = []
+                break
             # The items of one run stay together.
             full = len(items) >= _ITEMS or weight + size > MAX_MEMORY
             if items and full and (known is None or known.group is None):
@@ -280,7 +329,7 @@ def _long_list(source: str, stream: _Joined, *, why: str = "") -> Iterator[Piece
             items.append((number, item))
             weight += size
     except _TooLargeError:
-        problem = Problem(source, f"takes {_TOO_MUCH}, not read on", number + 1, "item")
+        problem = Problem(source, f"too large, or {_TOO_MUCH}, not read on", number + 1, "item")
     except (ijson.JSONError, ValueError):  # The latter for text that is not UTF-8.
         text = f"a list that breaks off or is not JSON after item {number}{why}"
         problem = Problem(source, text)
@@ -320,7 +369,7 @@ def _items_of(ijson: Any, stream: _Joined) -> Iterator[tuple[Any, int]]:
             if depth == 1:
                 continue
         if depth == 0:
-            return
+            continue  # More than blanks behind the list is an error.
         builder = builder or ijson.ObjectBuilder()
         builder.event(event, value)
         weight += _EVENT + (len(value) if isinstance(value, str) else 0)
@@ -347,7 +396,7 @@ class _Joined:
         """Read the next bytes."""
         read: bytes = self._start.read(size) or self._rest.read(size)
         self.since += len(read)
-        if self.since > MAX_LINE // 2:
+        if self.since > MAX_LINE // 4:
             raise _TooLargeError
         return read
 
@@ -369,6 +418,9 @@ def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Pro
                 text = f"a run of more than {MAX_DOCUMENT >> 20} MB, not read on"
                 problem = Problem(source, text, number)
                 break
+            elif not runs.any_known and number > _UNKNOWN:
+                problem = Problem(source, f"no run in its first {_UNKNOWN:,} lines, not read on")
+                break
             gathered.append((number, line))
             size += length
     except UNPACK_ERRORS as error:
@@ -385,6 +437,11 @@ class _Runs:
     def __init__(self) -> None:
         self._format: Format | None = None
         self._key: str | None = None
+
+    @property
+    def any_known(self) -> bool:
+        """Whether a line of a known format was seen."""
+        return self._format is not None
 
     def may_end_before(self, line: bytes | None) -> bool:
         """Return whether a cut may be made before this line."""

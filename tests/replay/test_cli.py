@@ -142,7 +142,7 @@ def test_json_is_one_object_with_every_run(write):
     told = json.loads(done.output)
     assert [one["id"] for one in told["runs"]] == ["loop", "good"]
     assert told["runs"][0]["ask"] == {
-        "batch": 5, "call": 5, "before": False, "batches_after": 4, "calls_after": 4,
+        "batch": 5, "call": 5, "before": False, "steps_after": 4, "calls_after": 4,
     }  # fmt: skip
     assert told["summary"]["runs"] == 2
     assert [one["at"] for one in told["problems"]] == [3]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from langchain_loopguard.cli.app import app
 from langchain_loopguard.replay.report import Page
-from langchain_loopguard.replay.timeline import draw_run
+from langchain_loopguard.replay.report import draw_run
 from tests.replay.made_runs import batch, mixture, repeating, run, working
 
 SECRET = "sk-ant-abcdefghijklmnopqrstuvwxyz"

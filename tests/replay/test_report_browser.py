@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from langchain_loopguard.replay.report import Page
-from langchain_loopguard.replay.timeline import draw_run
+from langchain_loopguard.replay.report import draw_run
 from tests.replay.made_runs import batch, mixture, repeating, run, working
 
 HOSTILE = '</script><script>window.hurt=1</script><img src=x onerror="window.hurt=1">{{data}}'

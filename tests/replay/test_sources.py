@@ -23,6 +23,8 @@ from langchain_loopguard.replay import (
     WorkError,
     read_runs,
     replay,
+
+
     streams,
     texts,
     work_on_runs,

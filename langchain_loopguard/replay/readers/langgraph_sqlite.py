@@ -51,6 +51,13 @@ class SqliteStore:
                 )
             )
             columns = {row[1] for row in self._rows("PRAGMA table_info(writes)")}
+            tables = ("checkpoints", "writes")
+            worked_out = [
+                row
+                for name in tables
+                for row in self._rows(f"PRAGMA table_xinfo({name})")
+                if row[6]
+            ]
         except sqlite3.Error as error:
             raise ConversationError(f"SQLite cannot read it: {error}") from error
         if kinds != {"checkpoints": "table", "writes": "table"} or not columns:
@@ -58,6 +65,9 @@ class SqliteStore:
             if "view" in kinds.values():
                 raise ConversationError("a SQLite file with a view in place of a table, not read")
             raise ConversationError("a SQLite file without LangGraph checkpoints")
+        if worked_out:
+            self._db.close()
+            raise ConversationError("a SQLite file with columns that are worked out, not read")
         self._order = "checkpoint_id, task_path, task_id, idx"
         if "task_path" not in columns:  # Written before that column came.
             self._order = "checkpoint_id, task_id, idx"
