@@ -136,15 +136,16 @@ class Rows:
             yield Problem(self.source, text)
             return
         try:
-            file = parquet.ParquetFile(open_bytes(self.path))
-            parts = range(file.num_row_groups)
-            total = sum(file.metadata.row_group(part).total_byte_size for part in parts)
-            if total > MAX_MEMORY:
-                text = f"{total >> 20:,} MB of rows, of {MAX_MEMORY >> 20} MB that are read at once"
-                yield Problem(self.source, text)
-                return
-            rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
-            yield from read_values(enumerate(rows, 1), self.source, unit="row")
+            with open_bytes(self.path) as opened:
+                file = parquet.ParquetFile(opened)
+                parts = range(file.num_row_groups)
+                total = sum(file.metadata.row_group(part).total_byte_size for part in parts)
+                if total > MAX_MEMORY:
+                    most = f"of {MAX_MEMORY >> 20} MB that are read at once"
+                    yield Problem(self.source, f"{total >> 20:,} MB of rows, {most}")
+                    return
+                rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+                yield from read_values(enumerate(rows, 1), self.source, unit="row")
         except (ArrowException, OSError, ValueError) as error:
             yield Problem(self.source, f"not a Parquet file: {type(error).__name__}")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_loopguard.replay.redact import MASK, mask_secrets, mask_value
+from langchain_loopguard.replay.redact import MASK, mask_secrets, mask_value, visible
 
 # Put together here, so that no scanner takes this file for a leak.
 BODY = "Ab1" * 12
@@ -67,6 +67,66 @@ def test_a_secret_in_a_known_place_is_masked(name):
     masked = mask_secrets(place.format(secret))
     assert MASK in masked
     assert secret not in masked
+
+
+ORACLE = {
+    "AWS": "AKIA" + "QWERTYUIOPASDF12",
+    "Artifactory": "AKC" + "p8abcdef1234567",
+    "Artifactory password": "AP" + "6xyz12345678abc",
+    "Azure storage": "AccountKey=" + "a1B2" * 22,
+    "Discord bot": "M" + "TEzNDU2Nzg5MDEyMzQ1Njc4" + ".GabcDe." + "x1" * 13 + "y",
+    "GitHub": "ghs" + "_" + BODY,
+    **{f"GitLab {kind}": f"gl{kind}-" + "Ab1" * 8 for kind in ("pat", "dt", "ft", "soat", "rt")},
+    "Mailchimp": "0123456789abcdef" * 2 + "-us12",
+    "npm": "//registry.example/:_authToken=npm" + "_" + BODY,
+    "OpenAI": "sk-" + "A1b2C3d4E5f6G7h8I9j0" + "T3BlbkFJ" + "A1b2C3d4E5f6G7h8I9j0",
+    "PyPI": "pypi-" + "AgEIcHlwaS5vcmc" + "A1" * 40,
+    "SendGrid": "SG" + "." + "a" * 22 + "." + "b" * 43,
+    "Slack": "xoxb" + "-1234-5678-abcdef",
+    "Slack web hook": "https://hooks.slack.com" + "/services/T0001/B0001/abcdef123456",
+    "SoftLayer": "https://api.softlayer.com" + "/soap/v3/" + "a1" * 32,
+    "Square": "sq0csp" + "-" + "a1B" * 14 + "z",
+    "Stripe": "sk" + "_live_" + "A1b2C3d4" * 3,
+    "Telegram": "123456789:" + "AAb_1" * 7,
+    "Twilio": "AC" + "0123456789abcdef" * 2,
+    "URL": "https://user:hunter2@host.example",
+    "private key": "-----BEGIN " + "RSA PRIVATE KEY-----",
+    "keyword": "db_password = 'hunter2-hunter2'",
+    "service key": 'service_key: "hunter2-hunter2"',
+}
+
+
+@pytest.mark.parametrize("name", ORACLE)
+def test_what_detect_secrets_finds_is_masked(name):
+    found = pytest.importorskip("detect_secrets.core.scan").scan_line
+    with pytest.importorskip("detect_secrets.settings").default_settings() as settings:
+        settings.disable_plugins("Base64HighEntropyString", "HexHighEntropyString")
+        assert list(found(ORACLE[name]))
+        assert [one for one in found(mask_secrets(ORACLE[name])) if one.secret_value != MASK] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        pytest.param(r'{"a": "{\"password\": \"hunter2\"}"}', "hunter2", id="JSON in JSON"),
+        pytest.param(r'"{\\\"token\\\": \\\"hunter2\\\"}"', "hunter2", id="twice"),
+        pytest.param("mysql://app:p@ss/w0rd@db.example/x", "w0rd", id="URL with @ and /"),
+        pytest.param("deploy --password hunter2 --force", "hunter2", id="option"),
+        pytest.param("SECRET_KEY=hunter2", "hunter2", id="environment"),
+        pytest.param("https://" + "Ab1" * 9 + "@git.example/x", "Ab1Ab1", id="token in a URL"),
+        pytest.param(
+            "-----BEGIN PRIVATE KEY-----\n" + "MIIE-x" * 9000 + "\n-----END PRIVATE KEY-----",
+            "MIIE",
+            id="a key of 54,000 characters",
+        ),
+    ],
+)
+def test_a_secret_is_masked_wherever_it_is_written(text, secret):
+    assert secret not in mask_secrets(text)
+
+
+def test_characters_that_turn_text_round_are_shown_as_such():
+    assert visible("a\u202eb\x1b[31m\u200d") == "a<U+202E>b<U+001B>[31m\u200d"
 
 
 def test_what_surrounds_a_secret_stays():

@@ -28,7 +28,7 @@ def test_a_batch_that_was_held_back_counts_as_saved():
     report = replay(repeating(10))
     assert report.held is not None
     assert report.held.before
-    assert (report.held.stepes_after, report.held.calls_after) == (5, 5)
+    assert (report.held.steps_after, report.held.calls_after) == (5, 5)
     assert report.saved == 5
 
 
@@ -81,44 +81,49 @@ def test_an_unattended_replay_ends_at_the_stop():
     report = replay(repeating(30), unattended=True)
     assert report.stop is not None
     assert [mark.number for mark in report.steps][-1] == report.stop.step == 9
-    assert (report.step_count, report.stop.stepes_after) == (30, 22)
+    assert (report.step_count, report.stop.steps_after) == (30, 22)
 
 
 def test_events_of_unknown_types_are_ignored():
     told = run("go", {"type": "thought", "text": "hm"}, batch(("f", 1, "a")))
-    assert replay(told).batches == 1
+    assert replay(told).step_count == 1
 
 
 def test_a_batch_without_calls_is_none():
-    assert replay(run({"type": "batch", "calls": []})).batches == 0
+    assert replay(run({"type": "batch", "calls": []})).step_count == 0
 
 
-def test_marks_say_which_calls_are_equal():
+def test_steps_say_which_calls_are_equal():
     first, second, again = replay(
         run(batch(("f", 1, "a")), batch(("f", 2, "a")), batch(("f", 1, "a")))
     ).steps
-    assert first.key == again.key != second.key
+    assert first.calls[0].identity == again.calls[0].identity != second.calls[0].identity
 
 
-def test_marks_say_which_answers_came_before():
-    answers = [("f", 1, "a"), ("f", 1, "b"), ("f", 1, "a"), ("f", 2, "a"), ("f", 2)]
-    marks = replay(run(*[batch(one, number=at) for at, one in enumerate(answers)])).steps
-    assert [mark.answers for mark in marks] == ["new", "new", "equal", "new", "unknown"]
+def test_steps_say_which_results_came_before():
+    results = [("f", 1, "a"), ("f", 1, "b"), ("f", 1, "a"), ("f", 2, "a"), ("f", 2)]
+    steps = replay(run(*[batch(one, number=at) for at, one in enumerate(results)])).steps
+    found = [step.calls[0].novelty for step in steps]
+    assert found == ["new", "new", "known", "new", "missing"]
 
 
-def test_marks_count_turns_and_calls():
-    marks = replay(run(batch(("f", 1, "a")), "go", batch(*PAIR), batch(("g", 1, "a")))).steps
-    assert [(mark.turn, mark.call, mark.calls) for mark in marks] == [
-        (0, 1, 1),
-        (1, 2, 2),
-        (1, 4, 1),
-    ]
+def test_steps_count_turns_and_calls():
+    steps = replay(run(batch(("f", 1, "a")), "go", batch(*PAIR), batch(("g", 1, "a")))).steps
+    found = [(step.turn, step.call, len(step.calls)) for step in steps]
+    assert found == [(0, 1, 1), (1, 2, 2), (1, 4, 1)]
 
 
-def test_without_marks_the_verdicts_are_the_same():
-    with_marks, without = replay(repeating(9)), replay(repeating(9), steps=False)
+def test_tokens_and_time_are_summed_and_told_from_a_fire_on():
+    loop = [batch(("f", 1, "a"), number=at, tokens=10, at=60.0 * at) for at in range(9)]
+    report = replay(run("go", *loop))
+    assert (report.tokens, report.seconds) == (90, 480)
+    assert (report.held.tokens_after, report.held.seconds_after) == (40, 180)
+
+
+def test_without_steps_the_verdicts_are_the_same():
+    with_steps, without = replay(repeating(9)), replay(repeating(9), steps=False)
     assert without.steps == ()
-    assert without.findings == with_marks.findings
+    assert without.findings == with_steps.findings
 
 
 def test_a_report_holds_no_argument_and_no_answer():

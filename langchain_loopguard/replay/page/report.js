@@ -143,7 +143,7 @@
 
   function row(run, at) {
     const label = run.l ? `labelled ${run.l} · ` : "";
-    const strip = make("canvas", { role: "img", "aria-label": `Timeline of ${many(run.n, "call")}: the guard ${did(run)}.`, "data-at": at });
+    const strip = make("canvas", { width: "0", role: "img", "aria-label": `Timeline of ${many(run.n, "call")}: the guard ${did(run)}.`, "data-at": at });
     const end = make("span", { class: "end" }, make("span", { text: run.v || "no finding", title: did(run) }), make("small", { text: size(run) }));
     const head = make(
       "summary",
