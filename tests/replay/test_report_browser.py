@@ -28,6 +28,7 @@ def browser():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(shutil.which("chromedriver"))
     driver = webdriver.Chrome(options, service)
+    driver.implicitly_wait(1)
     yield driver
     driver.quit()
 
