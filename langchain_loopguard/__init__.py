@@ -1,4 +1,4 @@
-"""What does a user of the package import?
+"""A tool-call loop detector for LangChain and LangGraph agents.
 
 The core loads at once. The adapters load when their name is first used, because
 `langgraph.graph` and `langchain.agents` take longer to import than everything here together.
@@ -7,24 +7,24 @@ The core loads at once. The adapters load when their name is first used, because
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.decision import Action, Decision, Finding
-from langchain_loopguard.core.detector import BatchRecord, LoopDetector, RepeatOutcome
 from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.core.observation import is_costly_batch, is_observation_batch
-from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.core.results import hash_results
-from langchain_loopguard.core.signature import batch_signature, call_signature
+from langchain_loopguard.policy import LoopGuardPolicy, PolicyFileError
+from langchain_loopguard.seed.detector import BatchRecord, LoopDetector, RepeatOutcome
+from langchain_loopguard.seed.observation import is_costly_batch, is_observation_batch
+from langchain_loopguard.seed.results import hash_results
+from langchain_loopguard.seed.signature import batch_signature, call_signature
 
 if TYPE_CHECKING:
-    from langchain_loopguard.callbacks import LoopGuardCallbackHandler
-    from langchain_loopguard.errors import InvalidResumeError
-    from langchain_loopguard.middleware import LoopGuardMiddleware
-    from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
-    from langchain_loopguard.policy_file import PolicyFileError
-    from langchain_loopguard.subagents import guard_subagents
+    from langchain_loopguard.adapters.callback import LoopGuardCallbackHandler
+    from langchain_loopguard.adapters.middleware import LoopGuardMiddleware
+    from langchain_loopguard.adapters.node import LoopGuardNode, LoopGuardState, add_loop_guard
+    from langchain_loopguard.adapters.subagents import guard_subagents
+    from langchain_loopguard.langchain.errors import InvalidResumeError
 
 __all__ = [
     "Action",
@@ -43,6 +43,7 @@ __all__ = [
     "LoopGuardState",
     "PolicyFileError",
     "RepeatOutcome",
+    "__version__",
     "add_loop_guard",
     "batch_signature",
     "call_signature",
@@ -52,17 +53,21 @@ __all__ = [
     "is_observation_batch",
 ]
 
+try:
+    __version__ = version("langchain-loopguard")
+except PackageNotFoundError:  # A copy of the files that was never installed.
+    __version__ = "0"
+
 # Name -> the module that holds it, and the extra that brings what the module imports (None:
 # nothing beyond the package's own dependencies).
 _LATER: dict[str, tuple[str, str | None]] = {
-    "InvalidResumeError": ("langchain_loopguard.errors", None),
-    "LoopGuardCallbackHandler": ("langchain_loopguard.callbacks", None),
-    "LoopGuardMiddleware": ("langchain_loopguard.middleware", "langchain"),
-    "LoopGuardNode": ("langchain_loopguard.node", "langgraph"),
-    "LoopGuardState": ("langchain_loopguard.node", "langgraph"),
-    "PolicyFileError": ("langchain_loopguard.policy_file", None),
-    "add_loop_guard": ("langchain_loopguard.node", "langgraph"),
-    "guard_subagents": ("langchain_loopguard.subagents", "langchain"),
+    "InvalidResumeError": ("langchain_loopguard.langchain.errors", None),
+    "LoopGuardCallbackHandler": ("langchain_loopguard.adapters.callback", None),
+    "LoopGuardMiddleware": ("langchain_loopguard.adapters.middleware", "langchain"),
+    "LoopGuardNode": ("langchain_loopguard.adapters.node", "langgraph"),
+    "LoopGuardState": ("langchain_loopguard.adapters.node", "langgraph"),
+    "add_loop_guard": ("langchain_loopguard.adapters.node", "langgraph"),
+    "guard_subagents": ("langchain_loopguard.adapters.subagents", "langchain"),
 }
 
 _HOSTS = {"langchain", "langgraph"}

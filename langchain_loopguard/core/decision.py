@@ -1,10 +1,9 @@
-"""What does the guard say about a batch, and in which words?
+"""What the guard says about a step, and in which words.
 
-Knows nothing of how a loop is found: a rule makes a `Finding`, the guard collects the
-findings of one batch into a `Decision`. Two readers with different needs get two texts. The
-model is told what to do instead, without the guard's own terms and without the repeated call:
-a quoted call invites one more repetition. The person is told what was counted, against which
-number, and since when.
+A rule makes a `Finding`, the guard collects the findings of one step into a `Decision`. Two
+readers with different needs get two texts. The model reads what to do instead, without the
+guard's own terms and without the repeated call: a quoted call invites one more repetition. The
+person reads what was counted, against which number, and since when.
 """
 
 from __future__ import annotations
@@ -15,38 +14,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_loopguard.core.detector import BatchRecord
+    from langchain_loopguard.core.step import Step
 
 
 class Action(enum.IntEnum):
-    """What is to happen with a batch, from harmless to final; the numbers order them."""
+    """What is to happen with a step, from harmless to final; the numbers order them."""
 
     ALLOW = 0
     """Nothing was found."""
     WARN = 1
-    """The model is told, nothing is held back."""
+    """The model is warned, nothing is held back."""
     ASK = 2
-    """A loop is detected: a person decides, or the batch is refused when nobody can be asked."""
+    """A loop is detected: a person decides, or the step is refused when nobody can be asked."""
     STOP = 3
     """The same loop was refused too often: the run ends."""
 
 
-_ALLOW = Action.ALLOW
-
-
 class Finding:
-    """One rule's reading of one batch.
+    """What one rule found at one step.
 
     Attributes:
         rule: The rule's name, as in the policy.
         action: What the rule asks for.
         tools: The names of the tools in the loop, in the order of the calls.
         count: How often it was seen, the first occurrence included.
-        threshold: The number that `count` was held against.
-        since: Number of the batch where the loop began, counted from 1 over the guard's life.
+        threshold: The number that `count` reached.
+        since: Number of the step where the loop began, counted from 1 over the guard's life.
         loop: Names the loop, so that a later finding can be known as the same one.
-        to_model: What the model is told.
-        to_person: What a person is told.
+        to_model: What the model reads.
+        to_person: What a person reads.
     """
 
     __slots__ = (
@@ -105,17 +101,17 @@ class Finding:
 
 
 class Decision:
-    """What the guard says about one batch.
+    """What the guard says about one step.
 
     Attributes:
         action: The strongest action of the findings, `Action.ALLOW` without any.
         findings: What the rules found, the strongest first.
-        record: Names the batch; hand it to `LoopGuard.record_results` once the answers are known.
+        record: The step; hand it to `LoopGuard.record_results` once the results are known.
     """
 
     __slots__ = ("action", "findings", "record")
 
-    def __init__(self, action: Action, findings: tuple[Finding, ...], record: BatchRecord) -> None:
+    def __init__(self, action: Action, findings: tuple[Finding, ...], record: Step) -> None:
         """Keep the parts as given."""
         self.action = action
         self.findings = findings
@@ -123,34 +119,19 @@ class Decision:
 
     @property
     def to_model(self) -> str:
-        """What the model is told: the strongest finding's words, empty without findings."""
+        """What the model reads: the strongest finding's words, empty without findings."""
         return self.findings[0].to_model if self.findings else ""
 
     @property
     def refusal(self) -> str:
-        """What stands in place of the answer of a call that was not run."""
+        """What stands in place of the result of a call that was not run."""
         return f"This call was not run. {self.to_model}".strip()
 
     @property
     def to_person(self) -> str:
-        """What a person is told: every finding's words, one a line, empty without findings."""
+        """What a person reads: every finding's words, one a line, empty without findings."""
         return "\n".join(finding.to_person for finding in self.findings)
 
     def __repr__(self) -> str:
         """Show the action and the findings."""
         return f"Decision({self.action.name}, findings={list(self.findings)!r})"
-
-
-class _Allowed(Decision):
-    # A class's own `__init__` takes Python four times as long to call as a function.
-    __slots__ = ()
-    __init__ = object.__init__
-
-
-def allowed(record: BatchRecord) -> Decision:
-    """Make the decision that nothing was found, which most are."""
-    decision: Decision = _Allowed()
-    decision.action = _ALLOW
-    decision.findings = ()
-    decision.record = record
-    return decision

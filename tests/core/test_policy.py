@@ -1,242 +1,130 @@
-"""Is a policy valid, and does it say what is wrong when it is not?"""
-
-import ast
-import inspect
-import itertools
-import json
-import textwrap
+"""Is a policy right when it is made, and does a wrong one say which field and what is allowed?"""
 
 import pytest
 from pydantic import ValidationError
 
-from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.core.rules import (
-    NothingNew,
-    RepeatedBatch,
-    RuleConfig,
-    SameAnswer,
-    SameError,
-    SameNumbers,
-    UnbrokenCall,
-)
-from langchain_loopguard.core.stagnation import Stagnation
-
-ALL = (SameAnswer(), NothingNew(), UnbrokenCall(), SameError(), SameNumbers(), RepeatedBatch())
-
-POLICIES = [
-    pytest.param(LoopGuardPolicy(), id="default"),
-    pytest.param(LoopGuardPolicy.seed(), id="seed"),
-    pytest.param(LoopGuardPolicy.signals(), id="signals"),
-    pytest.param(LoopGuardPolicy.hermes(hard_stop=True), id="hermes, hard stop"),
-    pytest.param(LoopGuardPolicy(rules=ALL), id="all own rules"),
-    pytest.param(LoopGuardPolicy(rules=(), stagnation=None, max_refusals=0), id="nothing"),
-    pytest.param(
-        LoopGuardPolicy(
-            rules=(SameAnswer(ask=7), *LoopGuardPolicy.preset("takt").rules),
-            stagnation=Stagnation(max_repeats=2, window=9),
-            probation=False,
-            poll_tools=("job",),
-            read_only_tools=("a",),
-            changing_tools=("b",),
-            shell_tools=("c",),
-        ),
-        id="own and foreign rules, all fields",
-    ),
-]
+from langchain_loopguard.core.invalid import in_words
+from langchain_loopguard.core.policy import Policy
+from langchain_loopguard.core.rules import OWN_RULES, Cycle, Repeat, Stall
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_survives_json(policy):
-    assert LoopGuardPolicy.model_validate_json(policy.model_dump_json()) == policy
-    assert LoopGuardPolicy.model_validate(
-        json.loads(json.dumps(policy.model_dump(mode="json")))
-    ) == (policy)
+def names(policy):
+    return [rule.rule for rule in policy.rules]
 
 
-def test_a_rule_is_given_by_its_name_and_the_numbers_that_differ():
-    policy = LoopGuardPolicy.model_validate({"rules": [{"rule": "same_answer", "ask": 6}]})
-    assert policy.rules == (SameAnswer(ask=6),)
+def test_the_default_runs_every_own_rule():
+    assert [type(rule) for rule in Policy().rules] == list(OWN_RULES)
 
 
-def test_a_policy_and_its_rules_are_frozen():
-    policy = LoopGuardPolicy()
-    with pytest.raises(ValidationError, match="frozen"):
-        policy.max_refusals = 5
-    with pytest.raises(ValidationError, match="frozen"):
-        policy.rules[0].ask = 6
-
-
-def test_the_default_runs_every_own_rule_but_the_seeds():
-    assert LoopGuardPolicy().rules == ALL[:-1]
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"max_refusals": -1}, r"max_refusals\n.*greater than or equal to 0"),
-        ({"max_refusals": "many"}, r"max_refusals\n.*valid integer"),
-        ({"max_refusals": 1.5}, r"max_refusals\n.*valid integer"),
-        ({"probation": "perhaps"}, r"probation\n.*valid boolean"),
-        ({"poll_tools": "job"}, r"poll_tools\n.*valid tuple"),
-        ({"poll_tools": [1]}, r"poll_tools.0\n.*valid string"),
-        ({"read_only_tools": None}, r"read_only_tools\n.*valid tuple"),
-        ({"stagnation": 5}, r"stagnation\n.*Stagnation"),
-        ({"stagnation": {"window": 1}}, r"stagnation.window\n.*greater than or equal to 2"),
-        ({"max_refusal": 1}, r"max_refusal: no such field; the fields are rules, max_refusals, "),
-        ({"max_refusals": True}, r"max_refusals\n.*valid integer"),
-        ({"max_refusals": "3"}, r"max_refusals\n.*valid integer"),
-        ({"probation": "no"}, r"probation\n.*valid boolean"),
-        ({"poll_tools": [""]}, r"poll_tools\n.*blank is neither"),
-        ({"shell_tools": ["bash", " "]}, r"shell_tools\n.*blank is neither"),
-        ({"rules": [{"rule": "unbroken_call", "ask": 30}]}, "ask and ask_shell must not fall"),
-        ({"rules": 5}, r"rules\n.*valid tuple"),
-        ({"rules": [{"rule": "same_answer", "ask": 1}]}, r"ask\n.*greater than or equal to 2"),
-        ({"rules": [{"rule": "same_answer", "asks": 5}]}, r"asks\n.*not permitted"),
-        ({"rules": [{"rule": "same_answers"}]}, r"(?s)same_answers.*'same_answer', 'nothing_new'"),
-        ({"rules": [{"rule": "takt", "no_such": 5}]}, r"no_such\n.*not permitted"),
-        ({"rules": [{}]}, r"rules.0"),
-        ({"rules": [5]}, r"rules.0"),
-    ],
-)
-def test_a_bad_value_is_named_with_what_is_allowed(fields, named):
-    with pytest.raises(ValidationError, match=named):
-        LoopGuardPolicy(**fields)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"read_only_tools": ("job", "x"), "changing_tools": ("job",)},
-        {"read_only_tools": ("job", "x"), "shell_tools": ("job", "y")},
-    ],
-)
-def test_a_tool_that_reads_and_changes_is_refused(fields):
-    with pytest.raises(ValidationError, match=r"read_only_tools: \['job'\] are listed as"):
-        LoopGuardPolicy(**fields)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"read_only_tools": ("job",), "poll_tools": ("job",)},
-        {"changing_tools": ("job",), "shell_tools": ("job",)},
-        {"poll_tools": ("job",), "shell_tools": ("job",)},
-    ],
-)
-def test_a_tool_may_be_in_two_lists_that_agree(fields):
-    assert LoopGuardPolicy(**fields)
-
-
-def test_a_rule_may_be_listed_once():
-    with pytest.raises(ValidationError, match=r"listed again: \['nothing_new', 'same_answer'\]"):
-        LoopGuardPolicy(rules=(SameAnswer(), NothingNew(), SameAnswer(ask=6), NothingNew()))
-
-
-@pytest.mark.parametrize("rule", [type(rule) for rule in ALL], ids=lambda rule: rule.__name__)
-def test_every_number_of_a_rule_is_explained_and_bounded(rule):
-    body = ast.parse(textwrap.dedent(inspect.getsource(rule))).body[0].body
-    explained = {
-        field.target.id
-        for field, text in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
+def test_the_numbers_of_the_default():
+    numbers = {rule.rule: rule.model_dump(exclude={"rule"}) for rule in Policy().rules}
+    assert numbers == {
+        "repeat": {"warn": 4, "ask": 5, "ask_across": 12, "patience": 20},
+        "stall": {"warn": 5, "ask": 8, "ask_after_change": 12},
+        "ceiling": {"changing": 10, "shell": 20, "total": 50},
+        "error": {"warn": 5, "ask": 8, "patience": 20},
+        "in_vain": {"ask_again": 8, "repeats": 2, "warn": 10, "ask": 15},
+        "cycle": {"rounds": 6, "longest": 8},
     }
-    for name, field in rule.model_fields.items():
-        if field.annotation in (int, int | None):
-            assert name in explained
-            assert field.metadata, f"{name} has no bound"
-
-
-def test_a_rule_without_counters_of_its_own_cannot_be_built():
-    with pytest.raises(NotImplementedError):
-        RuleConfig(rule="x").build()
-
-
-# --- Other numbers ----------------------------------------------------------------------------
-
-
-def test_a_foreign_rule_is_tuned_like_an_own_one():
-    tuned = LoopGuardPolicy.hermes().tune(hermes={"hard_stop_enabled": True})
-    assert tuned == LoopGuardPolicy.hermes(hard_stop=True)
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("given", "told"),
     [
+        ({"max_refusals": -1}, "max_refusals: must be greater than or equal to 0"),
+        ({"max_refusals": "3"}, "max_refusals: must be a whole number"),
+        ({"max_refusals": True}, "max_refusals: must be a whole number"),
+        ({"poll_tools": "wait"}, "poll_tools: must be a list"),
+        ({"poll_tools": [" "]}, "poll_tools: each must be a tool's name"),
+        ({"tool_limits": {"t": 0}}, "tool_limits.t: must be greater than or equal to 1"),
+        ({"is_failure": 5}, "is_failure: must be a function"),
+        ({"nope": 1}, "nope: no such field; the fields are rules, max_refusals,"),
+        ({"rules": 5}, "rules: must be a list"),
+        ({"rules": [5]}, "rules: each must name its rule"),
+        ({"rules": [{"rule": "nope"}]}, "rules: there is no rule 'nope'; there are repeat, stall,"),
         (
-            {"same_answer": {"asks": 7}},
-            r"same_answer\.asks: no such field; .* warn, ask, ask_poller",
+            {"rules": [{"rule": "repeat", "ask": 1}]},
+            "rules: repeat.ask: must be greater than or equal to 2",
         ),
-        ({"same_answer": {"ask": 2}}, "warn <= ask <= ask_poller; here warn is 3, ask is 2, ask_p"),
-        ({"same_answer": 7}, r"same_answer: must be None or the numbers.*\{\"ask\": 7\}, not 7"),
         (
-            {"unbroken_call": {"ask": 30}},
-            "ask and ask_shell must not fall: ask <= ask_shell; here ask is 30",
+            {"rules": [{"rule": "stall", "nope": 1}]},
+            "rules: stall.nope: no such field; the fields are warn, ask, ask_after_change",
+        ),
+        (
+            {"rules": [{"rule": "repeat", "warn": 6}]},
+            "ask_across and patience must not fall: warn <= ask <= ask_across <= patience",
+        ),
+        ({"rules": [Repeat(), Repeat(ask=6)]}, "rules: each kind may be listed once"),
+        (
+            {"read_only_tools": ["t"], "shell_tools": ["t"]},
+            "read_only_tools: ['t'] are listed as changing_tools or shell_tools too",
         ),
     ],
 )
-def test_a_bad_change_is_named_with_what_is_allowed(changes, named):
-    with pytest.raises(ValueError, match=named):
-        LoopGuardPolicy().tune(**changes)
+def test_a_wrong_policy_names_the_field_and_what_is_allowed(given, told):
+    with pytest.raises(ValidationError) as refused:
+        Policy(**given)
+    assert told in in_words(refused.value, Policy)
 
 
-# --- Presets ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rule", OWN_RULES)
+def test_a_rules_numbers_are_not_converted(rule):
+    field = next(name for name in rule.model_fields if name != "rule")
+    with pytest.raises(ValidationError, match=field):
+        rule(**{field: "5"})
 
 
-def test_presets_take_the_policys_other_fields():
-    for policy in (
-        LoopGuardPolicy.seed(max_refusals=7),
-        LoopGuardPolicy.signals(max_refusals=7),
-        LoopGuardPolicy.hermes(max_refusals=7),
-        LoopGuardPolicy.preset("takt", max_refusals=7),
-    ):
-        assert policy.max_refusals == 7
+def test_a_policy_can_not_be_changed():
+    with pytest.raises(ValidationError, match="frozen"):
+        Policy().max_refusals = 5
 
 
-@pytest.mark.parametrize("name", ["kimi_code", "kimi-code", "Kimi-Code", " kimi_code "])
-def test_a_presets_name_may_be_spelled_freely(name):
-    assert LoopGuardPolicy.preset(name).rules[0].rule == "kimi_code"
+# --- Tuning ---------------------------------------------------------------------------------------
 
 
-def test_an_unknown_preset_lists_those_there_are():
-    with pytest.raises(ValueError, match=r"'nope'; there are seed, signals, hermes"):
-        LoopGuardPolicy.preset("nope")
+def test_a_rules_numbers_are_tuned():
+    policy = Policy(max_refusals=1).tune(repeat={"ask": 7}, cycle=None)
+    assert names(policy) == ["repeat", "stall", "ceiling", "error", "in_vain"]
+    assert policy.rules[0] == Repeat(ask=7)
+    assert policy.max_refusals == 1
+    assert Policy().rules[0] == Repeat()
 
 
-def test_a_preset_without_a_name_lists_those_there_are():
-    with pytest.raises(ValueError, match=r"name: must be one of seed, .*not None"):
-        LoopGuardPolicy.preset(None)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"nope": None}, r"rules: the policy has no \['nope'\]; its rules are \['repeat'"),
+        ({"repeat": 5}, "repeat: must be None or the numbers to change"),
+        ({"repeat": {"ask": 1}}, "repeat.ask: must be greater"),
+        ({"repeat": {"nope": 1}}, "repeat.nope: no such field; the fields are warn, ask"),
+        ({"cycle": {"longest": 9}}, "cycle.longest: must be less than or equal to 8"),
+    ],
+)
+def test_a_wrong_change_is_told(change, told):
+    with pytest.raises(ValueError, match=told):
+        Policy().tune(**change)
 
 
-def test_a_preset_takes_no_other_rules():
-    with pytest.raises(ValueError, match=r"rules: a preset has its own"):
-        LoopGuardPolicy.seed(rules=())
+def test_a_tool_has_a_limit_of_its_own():
+    policy = Policy().for_tool("refund", repeat=2).for_tool("get_job", repeat=300)
+    assert policy.tool_limits == {"refund": 2, "get_job": 300}
+    assert policy.kind_of("get_job").poller
+    assert not policy.kind_of("refund").poller
 
 
-def test_hermes_holds_calls_back_only_when_told_to():
-    soft, hard = LoopGuardPolicy.hermes(), LoopGuardPolicy.hermes(hard_stop=True)
-    assert (soft.rules[0].hard_stop_enabled, hard.rules[0].hard_stop_enabled) == (False, True)
+@pytest.mark.parametrize("repeat", [0, -1, "x", None])
+def test_a_wrong_limit_is_told(repeat):
+    with pytest.raises(ValueError, match=r"tool_limits\.refund"):
+        Policy().for_tool("refund", repeat=repeat)
 
 
-def test_a_policy_is_written_to_a_file_and_read_again(tmp_path):
-    policy = LoopGuardPolicy(max_refusals=5)
-    policy.to_file(tmp_path / "policy.json")
-    assert LoopGuardPolicy.from_file(tmp_path / "policy.json") == policy
+def test_tuning_keeps_what_is_no_data():
+    policy = Policy(is_failure=lambda name, content: None, rules=(Stall(), Cycle()))
+    assert policy.tune(cycle=None).is_failure is policy.is_failure
+    assert policy.for_tool("t", repeat=3).is_failure is policy.is_failure
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\t"])
-def test_a_part_of_a_tools_name_is_not_blank(blank):
-    with pytest.raises(ValueError, match="blank"):
-        RepeatedBatch(observation_tools=("read", blank))
-
-
-@pytest.mark.parametrize("name", LoopGuardPolicy.preset_names())
-def test_the_rules_of_other_systems_go_by_the_status_of_an_answer(name):
-    assert not LoopGuardPolicy.preset(name).reads_failures
-
-
-def test_whether_the_text_of_an_answer_may_tell_of_a_failure():
-    assert LoopGuardPolicy().reads_failures
-    assert not LoopGuardPolicy(failures_in_text=False).reads_failures
-    assert LoopGuardPolicy.seed(failures_in_text=True).reads_failures
+def test_a_policy_is_data_but_for_its_function():
+    policy = Policy(is_failure=lambda name, content: None, tool_limits={"t": 3})
+    assert "is_failure" not in policy.model_dump()
+    assert Policy.model_validate_json(policy.model_dump_json()) == Policy(tool_limits={"t": 3})

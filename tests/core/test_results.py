@@ -1,139 +1,187 @@
-"""Is the hash of a batch's answers equal when, and only when, the answers are?"""
+"""Is every result matched with its call, read, and compared without what changes by itself?"""
+
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from langchain_core.messages import ToolMessage
 
-from langchain_loopguard.core.results import hash_answer, hash_results
-from tests.core.odd import HOSTILE, HostileText
-from tests.core.test_canonical import any_values, json_values, nested
-
-
-def call(name, args=None, call_id="c0"):
-    return {"name": name, "args": args or {}, "id": call_id}
+from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.policy import Policy
+from langchain_loopguard.core.results import tells_of_failure
+from tests.core.odd import HOSTILE, HostileDict, HostileText
 
 
-A, B = call("a", {"x": 1}), call("b", {"x": 1})
+def read(results, calls=None, **options):
+    guard = LoopGuard(Policy(**options))
+    calls = calls or [{"name": "t", "args": {"path": "src/a.py"}, "id": "1"}]
+    record = guard.check(calls).record
+    guard.record_results(record, results)
+    return record.results
 
 
-def test_the_same_answer_gives_the_same_hash():
-    assert hash_results([A], ["ok"]) == hash_results([A], ["ok"])
+def one(content, status="success", **options):
+    return read([{"tool_call_id": "1", "content": content, "status": status}], **options)[0]
 
 
-def test_another_answer_gives_another_hash():
-    assert hash_results([A], ["ok"]) != hash_results([A], ["ok "])
+# --- Matching -------------------------------------------------------------------------------------
+
+A, B = ({"name": "t", "args": {}, "id": given} for given in ("a", "b"))
+NO_ID = {"name": "t", "args": {}}
 
 
-@pytest.mark.parametrize("other", [B, call("a", {"x": 2})], ids=["name", "arguments"])
-def test_the_hash_depends_on_the_call(other):
-    assert hash_results([A], ["ok"]) != hash_results([other], ["ok"])
-
-
-def test_ids_do_not_enter():
-    one, two = call("a", call_id="1"), call("a", call_id="2")
-    assert hash_results([one], ["ok"]) == hash_results([two], ["ok"])
-
-
-def test_swapped_answers_differ():
-    assert hash_results([A, B], ["1", "2"]) != hash_results([A, B], ["2", "1"])
-
-
-def test_reordered_pairs_are_equal():
-    assert hash_results([A, B], ["1", "2"]) == hash_results([B, A], ["2", "1"])
-
-
-def test_swapped_answers_of_equal_calls_are_equal():
-    assert hash_results([A, A], ["1", "2"]) == hash_results([A, A], ["2", "1"])
-
-
-def test_the_number_of_equal_pairs_counts():
-    assert len({hash_results([A] * n, ["ok"] * n) for n in range(4)}) == 4
+def says(text, given=None):
+    return {"id": given, "content": text}
 
 
 @pytest.mark.parametrize(
-    ("calls", "answers"),
+    ("calls", "results", "texts"),
     [
-        pytest.param([A], None, id="no answers"),
-        pytest.param([A], [], id="too few"),
-        pytest.param([A], ["1", "2"], id="too many"),
-        pytest.param([A], [None], id="the only one missing"),
-        pytest.param([A, B], ["1", None], id="one of two missing"),
+        pytest.param([A, B], [says("1", "a"), says("2", "b")], ["1", "2"], id="in order"),
+        pytest.param([A, B], [says("2", "b"), says("1", "a")], ["1", "2"], id="in any order"),
+        pytest.param([A, B], [says("2", "b")], [None, "2"], id="one is missing"),
+        pytest.param([A], [says("1", "a"), says("2", "a")], ["2"], id="the last of two counts"),
+        pytest.param([A], [says("1", "z")], [None], id="of another call"),
+        pytest.param([NO_ID, NO_ID], [says("1"), says("2")], ["1", "2"], id="by place"),
+        pytest.param([NO_ID, NO_ID], [says("1")], [None, None], id="too few for places"),
+        pytest.param([A, A], [says("1", "a"), says("2", "a")], ["1", "2"], id="a shared id"),
+        pytest.param([A, NO_ID], [says("2"), says("1", "a")], ["1", "2"], id="one without an id"),
+        pytest.param([A], [], [None], id="no results"),
+        pytest.param([A], None, [None], id="nothing"),
     ],
 )
-def test_answers_that_are_not_all_known_have_no_hash(calls, answers):
-    assert hash_results(calls, answers) is None
+def test_results_find_their_calls(calls, results, texts):
+    found = read(results, calls)
+    assert [None if given is None else given.text.decode() for given in found] == texts
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("content", "text"),
     [
-        pytest.param("null", [None], id="text null and a list of null"),
-        pytest.param(["null"], [None], id="null inside a list"),
-        pytest.param("[1]", [1], id="text of a list"),
-        pytest.param("1", 1, id="text of a number"),
-        pytest.param(1, 1.0, id="integer and float"),
-        pytest.param("", [], id="empty text and empty list"),
-        pytest.param("é", "e\u0301", id="text that looks the same"),
-        pytest.param("\x01\x01\x00\x00", "\u0101", id="bytes that are the same in UTF-32"),
-        pytest.param("\ud800", "\udc00", id="lone surrogates"),
-        pytest.param("a" * 10**6 + "b", "a" * 10**6 + "c", id="end of a long text"),
-        pytest.param("10 %", "20 %", id="digits"),
-        pytest.param(nested(40, "a"), nested(40, "b"), id="deep"),
-        pytest.param(nested(2_000, "a"), nested(2_000, "b"), id="very deep"),
-        pytest.param(2**64, 2**64 + 1, id="big integers"),
-        pytest.param([{"type": "text", "text": "a"}], [{"type": "text", "text": "b"}], id="blocks"),
+        ("text", b"text"),
+        ("", b""),
+        ([{"type": "text", "text": "a"}, "b"], b"a\nb"),
+        ([{"type": "image", "data": "x"}], b'{"data":"x","type":"image"}'),
+        ({"b": 1, "a": 2}, b'{"a":2,"b":1}'),
+        (None, b"null"),
+        pytest.param(HostileText("text"), b"text", id="hostile"),
+        pytest.param("\ud800", b"\xed\xa0\x80", id="a lone surrogate"),
     ],
 )
-def test_different_answers_differ(one, other):
-    assert hash_results([A], [one]) != hash_results([A], [other])
+def test_any_content_has_a_text(content, text):
+    assert one(content).text == text
 
 
-@pytest.mark.parametrize("text", ["a", "é", "\u2603", "\ud800"])
-def test_text_of_another_class_is_the_same_answer(text):
-    assert hash_answer(HostileText(text)) == hash_answer(text)
+def test_messages_and_objects_are_read_like_mappings():
+    message = ToolMessage("boom", tool_call_id="1", status="error")
+    bare = SimpleNamespace(content="boom", tool_call_id="1")
+    (read_message,), (read_bare,) = read([message]), read([bare])
+    assert (read_message.text, read_message.failed) == (b"boom", True)
+    assert (read_bare.text, read_bare.failed) == (b"boom", False)
 
 
-def test_the_order_of_keys_is_irrelevant():
-    assert hash_answer({"a": 1, "b": 2}) == hash_answer({"b": 2, "a": 1})
+@pytest.mark.parametrize("make", [*HOSTILE.values(), HostileDict, lambda: 5, lambda: "text"])
+def test_a_result_that_can_not_be_read_is_missing(make):
+    assert read([make()]) == (None,)
 
 
-def test_known_hashes_stay_what_they_are_since_they_are_stored():
-    known = [hash_answer("ok"), hash_answer("é"), hash_answer([1]), hash_results([A], ["ok"])]
-    assert known == [
-        4084568044382880290,
-        12371197116205796746,
-        243674233718535412,
-        10826720587438698957,
+# --- Failures -------------------------------------------------------------------------------------
+
+FAILURES = [
+    "Error: no such table",
+    "ValueError: bad",
+    "json.decoder.JSONDecodeError: bad",
+    "ToolException('bad')",
+    'Traceback (most recent call last):\n  File "a.py"',
+    '{"error": "bad"}',
+    '{"isError": true, "content": []}',
+    '{"is_error":true}',
+    '{"ok": false}',
+    '{"success" : false, "n": 1}',
+    '{"exitCode": 1}',
+    '{"exit_code": "127"}',
+    '{"returncode": -9}',
+    '{"return_code": 2, "stdout": ""}',
+    "exit code: 1",
+    "[exit status 2]",
+    '{"output": "{\\"error\\": \\"bad\\"}"}',
+    '[{"type": "text", "text": "Error: bad"}]',
+    "x" * 5000 + "\nexit code: 1",
+]
+
+SUCCESSES = [
+    "",
+    "0 errors",
+    "no error",
+    '{"error": null}',
+    '{"error": ""}',
+    '{"error": false}',
+    '{"ok": true}',
+    '{"exit_code": 0}',
+    "exit code: 0",
+    "def handle(): raise ValueError",
+    "Errors: none",
+    "class MyError: pass",
+    "x" * 500 + " Error: in the middle " + "x" * 500,
+    "Blocked by policy",
+    "bash: foo: command not found",
+]
+
+
+@pytest.mark.parametrize("text", FAILURES)
+def test_a_text_tells_of_a_failure(text):
+    assert tells_of_failure(text.encode())
+    assert one(text, status=None).failed
+
+
+@pytest.mark.parametrize("text", SUCCESSES)
+def test_a_text_tells_of_no_failure(text):
+    assert not tells_of_failure(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "says", "failed"),
+    [
+        ("fine", "error", None, True),
+        ("fine", "error", False, True),
+        ("Error: bad", "success", None, True),
+        ("Error: bad", "success", False, False),
+        ("Wrong flag!", "success", True, True),
+        ("Wrong flag!", None, None, False),
+    ],
+)
+def test_the_status_goes_first_then_the_policys_word_then_the_text(text, status, says, failed):
+    assert one(text, status, is_failure=lambda name, content: says).failed is failed
+
+
+def test_where_the_policys_word_raises_the_result_is_missing():
+    assert one("text", is_failure=lambda name, content: 1 / 0) is None
+
+
+# --- The form in which results are compared -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "status", "same"),
+    [
+        ("done at 12:03", "done at 14:59", "success", True),
+        ("3 rows", "4 rows", "success", False),
+        ("failed at line 3", "failed at line 4", "error", True),
+        ("no file a.py", "no file b.py", "error", False),
+        ("no such file: src/a.py", "no such file: src/a.py", "error", True),
+        ("x" * 1100 + "1", "x" * 1100 + "2", "success", True),
+        ("x" * 1100 + "a", "x" * 1100 + "b", "success", False),
+        ("x\n" * 40 + "1", "x\n" * 40 + "2", "success", True),
+    ],
+)
+def test_the_form_leaves_out_what_changes_by_itself(text, other, status, same):
+    assert (one(text, status).form == one(other, status).form) is same
+    assert (one(text, status).digest == one(other, status).digest) is (text == other)
+
+
+def test_an_error_is_compared_without_the_calls_own_words():
+    calls = [{"name": "t", "args": {"path": f"src/{name}.py"}, "id": name} for name in "ab"]
+    given = [
+        {"id": name, "content": f"t: no file src/{name}.py", "status": "error"} for name in "ab"
     ]
-
-
-@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_hostile_answer_has_a_hash(make):
-    assert hash_results([A], [make()]) == hash_results([A], [make()])
-
-
-@given(st.lists(any_values.filter(lambda value: value is not None), max_size=4))
-def test_any_answers_have_a_hash_of_64_bits(answers):
-    found = hash_results([A] * len(answers), answers)
-    assert found is not None
-    assert 0 <= found < 2**64
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("12")), min_size=1, max_size=4),
-    st.data(),
-)
-def test_the_order_of_a_batch_is_irrelevant(pairs, data):
-    shuffled = data.draw(st.permutations(pairs))
-    one, two = (
-        hash_results([call(name) for name, _ in some], [answer for _, answer in some])
-        for some in (pairs, shuffled)
-    )
-    assert one == two
-
-
-@given(json_values, json_values)
-def test_a_call_with_two_answers_is_equal_when_the_answers_are(one, other):
-    if one is not None and other is not None:
-        equal = hash_answer(one) == hash_answer(other)
-        assert equal == (hash_results([A], [one]) == hash_results([A], [other]))
+    first, second = read(given, calls)
+    assert first.form == second.form == b"t: no file ~"
