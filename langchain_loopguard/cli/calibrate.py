@@ -28,7 +28,7 @@ from langchain_loopguard.cli.options import (
     table_of,
 )
 from langchain_loopguard.cli.output import target_of, write_whole
-from langchain_loopguard.policy_file import files_of, policy_text
+from langchain_loopguard.policy import files_of, policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
     Calibration,

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 from rich.table import Table
 from rich.text import Text
 
-from langchain_loopguard.policy_file import named_policy
-from langchain_loopguard.replay.conversation import Problem
-from langchain_loopguard.replay.redact import mask_secrets, visible
-from langchain_loopguard.replay.work import WorkError, work_on_runs
+from langchain_loopguard.langchain.masks import mask_secrets, visible
+from langchain_loopguard.policy import named_policy
+from langchain_loopguard.replay.conversation import Problem, WorkError
+from langchain_loopguard.replay.work import work_on_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -27,7 +27,7 @@ from langchain_loopguard.cli.options import (
     table_of,
 )
 from langchain_loopguard.cli.output import target_of, write_whole
-from langchain_loopguard.policy_file import files_of
+from langchain_loopguard.policy import files_of
 from langchain_loopguard.replay.report import MOST_RUNS, DrawWork, Page
 from langchain_loopguard.replay.score import Scores, ScoreWork
 from langchain_loopguard.replay.totals import ReplayWork, Totals, names_of

@@ -7,10 +7,15 @@ says in one number how much of a run went nowhere.
 
 from __future__ import annotations
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+from langchain_loopguard.replay.conversation import (
+    Conversation,
+    ConversationError,
+    Problem,
+    WorkError,
+)
 from langchain_loopguard.replay.run import Fire, FoundAt, ReplayedStep, ReplayReport, replay
 from langchain_loopguard.replay.score import Score, assert_no_loop, loop_evaluator, score
-from langchain_loopguard.replay.work import WorkError, read_runs, work_on_runs
+from langchain_loopguard.replay.work import read_runs, work_on_runs
 
 __all__ = [
     "Conversation",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_loopguard import LoopGuardPolicy
-    from langchain_loopguard.core.rules import AnyRule
+    from langchain_loopguard.core.rules import RuleConfig
     from langchain_loopguard.replay.conversation import Conversation
     from langchain_loopguard.replay.labels import LabelKey, Labels
 
@@ -35,7 +35,9 @@ DEFAULT = FACTORS.index(1.0)
 Kind: TypeAlias = Literal["good", "loop", "other"]
 """What a run is evidence for: `other` is neither."""
 
-_TUNED = tuple(rule for rule in OWN_RULES if "ask" in rule.model_fields)
+_KEPT = frozenset({"rule", "warn", "repeats", "longest"})
+"""What is no number at which a person is asked: a sign that a rule needs, a length it looks at."""
+
 _SMALLEST = 2
 """No rule asks at the first occurrence."""
 
@@ -83,8 +85,8 @@ class Grid:
         self.places = [place for place, rule in enumerate(policy.rules) if asking_fields(rule)]
         if not self.places:
             raise CalibrationError(
-                "the policy has no rule that can be tuned: calibrate changes the numbers called"
-                f" `ask` of {', '.join(rule.model_fields['rule'].default for rule in _TUNED)}"
+                "the policy has no rule that can be tuned: calibrate changes the asking numbers of"
+                f" {', '.join(rule.model_fields['rule'].default for rule in OWN_RULES)}"
             )
         self._variants = [
             [_scaled(policy.rules[place], factor) for factor in FACTORS] for place in self.places
@@ -94,7 +96,7 @@ class Grid:
         self.fixed = with_rules(policy, tuple(fixed))
         self.alone = [[with_rules(policy, (rule,)) for rule in tried] for tried in self._variants]
 
-    def rule(self, tuned: int, level: int) -> AnyRule:
+    def rule(self, tuned: int, level: int) -> RuleConfig:
         """Return a tuned rule at a level."""
         return self._variants[tuned][level]
 
@@ -135,25 +137,30 @@ class Grid:
         return rungs
 
 
-def asking_fields(rule: AnyRule) -> list[str]:
-    """Name the numbers that are tuned; foreign rules keep their published ones."""
-    if not isinstance(rule, _TUNED):
+def asking_fields(rule: RuleConfig) -> list[str]:
+    """Name the numbers that are tuned; other systems' rules keep their published ones."""
+    if not isinstance(rule, OWN_RULES):
         return []
-    return [name for name in type(rule).model_fields if name == "ask" or name.startswith("ask_")]
+    return [name for name in type(rule).model_fields if name not in _KEPT]
 
 
-def numbers_of(rule: AnyRule) -> str:
+def numbers_of(rule: RuleConfig) -> str:
     """Write the numbers that are tuned as a table shows them."""
     return "/".join(str(getattr(rule, name)) for name in asking_fields(rule))
 
 
-def _scaled(rule: AnyRule, factor: float) -> AnyRule:
+def _scaled(rule: RuleConfig, factor: float) -> RuleConfig:
     numbers = rule.model_dump()
     for name in asking_fields(rule):
         numbers[name] = max(_SMALLEST, round(numbers[name] * factor))
-    if "warn" in numbers:
-        numbers["warn"] = min(numbers["warn"], numbers["ask"])
-    return type(rule)(**numbers)
+    for names in type(rule).rising:
+        if "warn" in names:
+            # The warning keeps its number as far as the order of the numbers allows.
+            at = names.index("warn")
+            least = max((numbers[name] for name in names[:at]), default=_SMALLEST)
+            most = min(numbers[name] for name in names[at + 1 :])
+            numbers["warn"] = max(least, min(numbers["warn"], most))
+    return type(rule).model_validate(numbers)
 
 
 @dataclass(frozen=True, slots=True)

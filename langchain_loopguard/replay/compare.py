@@ -12,8 +12,8 @@ from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard import LoopGuardPolicy
-from langchain_loopguard.core.presets import PRESETS
 from langchain_loopguard.demo.scripts import incident
+from langchain_loopguard.presets import PRESETS
 from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.run import replay
 from langchain_loopguard.replay.totals import Group

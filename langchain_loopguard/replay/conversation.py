@@ -39,6 +39,10 @@ class ConversationError(ValueError):
     """A value is not a conversation; the message says which part is wrong."""
 
 
+class WorkError(RuntimeError):
+    """The work can't be done, for a reason that is not in the input."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A part of the input that was not read.

@@ -18,18 +18,17 @@ from distributed import Client
 from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
-from langchain_loopguard.replay.conversation import Problem
+from langchain_loopguard.replay.conversation import Problem, WorkError
 from langchain_loopguard.replay.sources import Source, find_sources, pieces_of
 from langchain_loopguard.replay.streams import HEAD, foreign, lines_of, open_bytes, unpacked
 from langchain_loopguard.replay.texts import Lines, are_runs_a_line, is_postgres
-from langchain_loopguard.replay.work import WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Executor
 
     from langchain_loopguard.replay.conversation import Conversation
-    from langchain_loopguard.replay.work import Found
+    from langchain_loopguard.replay.texts import Found
 
 BLOCK = 32 * 2**20
 """Bytes of one block: some seconds of work, so that a lost worker costs little."""

@@ -1,15 +1,16 @@
 """Whether a guard that only observes may begin to ask, from the log that it wrote.
 
-A log is JSON lines, one event each, as an agent with `on_detected="observe"` writes them:
+A log is JSON lines, one event each: what an agent with `on_detected="observe"` logs as
+`record.loop_guard`, and the outcomes:
 
-    {"thread": "42", "action": "ask", "rule": "same_answer", "tools": ["search"], "count": 5}
+    {"thread": "42", "action": "ask", "findings": [{"rule": "repeat", "tools": ["search"], ...}]}
     {"thread": "42", "outcome": "success"}
 
-`thread` names the conversation; `action` (`allow`, `warn`, `ask`, `stop`), `rule`, `tools` and
-`count` say what would have happened. `outcome` (`success`, `fail`) may stand in any event of a
-thread, or in one of its own; the last one counts. A thread in which nothing was found needs one
-event too, with the action `allow` or the outcome alone: without the quiet threads nothing can be
-said of a share. Other fields are ignored.
+`thread` names the conversation; `action` (`allow`, `warn`, `ask`, `stop`) and the first finding's
+`rule`, `tools` and `count`, or these in the event itself, say what would have happened. `outcome`
+(`success`, `fail`) may stand in any event of a thread, or in one of its own; the last one counts. A
+thread in which nothing was found needs one event too, with the action `allow` or the outcome alone:
+without the quiet threads nothing can be said of a share. Other fields are ignored.
 
 The question is how many of the good threads a person would have been asked about. The answer is
 the upper end of the one-sided Clopper-Pearson interval, as for calibration: of threads like these
@@ -81,9 +82,12 @@ class Promotion:
             raise ValueError(f"action: must be one of {', '.join(_ACTIONS)}")
         known = self.threads.setdefault(str(thread), ObservedThread())
         if _ACTIONS[action] >= _ASKS > known.action:
-            tools = event.get("tools")
+            findings = event.get("findings")
+            first = findings[0] if isinstance(findings, list) and findings else event
+            found = first if isinstance(first, dict) else event
+            tools = found.get("tools")
             known.tools = tuple(map(str, tools)) if isinstance(tools, list) else ()
-            known.why = f"{event.get('rule')}: {', '.join(known.tools)}, {event.get('count')} times"
+            known.why = f"{found.get('rule')}: {', '.join(known.tools)}, {found.get('count')} times"
         known.action = max(known.action, _ACTIONS[action])
         known.outcome = str(event.get("outcome") or known.outcome)
 

@@ -24,7 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.replay.redact import (
+from langchain_loopguard.langchain.masks import (
     mask_secrets,
     mask_value,
     shortened,

@@ -12,15 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from langchain_loopguard.core.answers import match_results
-from langchain_loopguard.core.batch import Batch
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.failures import failed_by_text
 
 if TYPE_CHECKING:
     from langchain_loopguard import LoopGuardPolicy
     from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.step import Step
     from langchain_loopguard.replay.conversation import Conversation, Event
 
 Novelty: TypeAlias = Literal["new", "known", "failed", "failed again", "missing", "refused"]
@@ -266,7 +264,7 @@ class _Walk:
         kind = event["type"]
         if kind == "human":
             self.turns += 1
-            self.guard.human_message()
+            self.guard.start_turn()
         elif kind == "note" and self.asked is not None and "approve" in str(event.get("text")):
             self.guard.approve(self.asked)
         elif kind == "batch" and event["calls"]:
@@ -283,15 +281,14 @@ class _Walk:
         refused = event.get("refused") is True or (asked and self.unattended)
         if asked and event.get("approved") is True and not refused:
             self.guard.approve(decision)
-        results = _results(self.guard, decision, event)
         if refused:
             self.guard.refuse(decision)
         else:
-            revealed = self.guard.record_results(decision.record, results)
+            revealed = self.guard.record_results(decision.record, event.get("results") or ())
             self._note(revealed, first, before=False)
             action = max(action, revealed.action)
         if self.steps is not None:
-            calls = _seen_calls(decision, results, self.seen, refused=refused)
+            calls = _seen_calls(decision.record, self.seen, refused=refused)
             self.steps.append(ReplayedStep(self.number, first, self.turns, calls, action, refused))
         return not (self.unattended and decision.action is Action.STOP)
 
@@ -311,32 +308,20 @@ class _Walk:
             self.findings.append(found)
 
 
-def _results(guard: LoopGuard, decision: Decision, event: Event) -> Any:
-    """Return a step's results with failures read from their texts, as the live adapters do."""
-    results = event.get("results") or ()
-    return failed_by_text(decision.record, results) if guard.policy.reads_failures else results
-
-
-def _seen_calls(
-    decision: Decision, results: Any, seen: set[tuple[int, int]], *, refused: bool
-) -> tuple[SeenCall, ...]:
+def _seen_calls(step: Step, seen: set[tuple[int, int]], *, refused: bool) -> tuple[SeenCall, ...]:
     """Read a step's calls and results out of the guard's record."""
-    record = decision.record
-    assert isinstance(record, Batch)  # noqa: S101 - what a guard's record is
     calls = []
-    answers = match_results(record.ids, results)
-    for at, (key, name, answer) in enumerate(zip(record.keys, record.names, answers, strict=True)):
+    results = step.results or (None,) * len(step.calls)
+    for call, result in zip(step.calls, results, strict=True):
         novelty: Novelty = "refused" if refused else "missing"
-        if answer is not None and not refused:
-            known = (key, answer.digest) in seen
-            seen.add((key, answer.digest))
+        if result is not None:
+            known = (call.identity, result.digest) in seen
+            seen.add((call.identity, result.digest))
             novelty = "known" if known else "new"
-            if answer.error:
+            if result.failed:
                 novelty = "failed again" if known else "failed"
-        given: Any = record.calls[at]
-        arguments = given.get("args") if isinstance(given, dict) else None
-        text = None if answer is None else answer.text
-        calls.append(SeenCall(name, key, arguments, text, novelty))
+        text = None if result is None else result.text
+        calls.append(SeenCall(call.name, call.identity, call.arguments, text, novelty))
     return tuple(calls)
 
 
@@ -380,4 +365,4 @@ def _report(conversation: Conversation, walk: _Walk) -> ReplayReport:
 
 def with_rules(policy: LoopGuardPolicy, rules: tuple[Any, ...]) -> LoopGuardPolicy:
     """Copy a policy with other rules that judges failures as the whole policy does."""
-    return policy.model_copy(update={"rules": rules, "failures_in_text": policy.reads_failures})
+    return policy.model_copy(update={"rules": rules})

@@ -59,6 +59,9 @@ _UNKNOWN = 10_000
 
 _NO_RUN = "holds no run of a known format"
 
+Found: TypeAlias = "tuple[str, Piece | Problem]"
+"""A piece, or what could not be read, and the source it comes from."""
+
 Numbered: TypeAlias = "tuple[int, bytes | None]"
 
 

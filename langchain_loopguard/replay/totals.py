@@ -10,7 +10,7 @@ import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.redact import mask_secrets, mask_value, shortened
+from langchain_loopguard.langchain.masks import mask_secrets, mask_value, shortened
 from langchain_loopguard.replay.run import replay
 
 if TYPE_CHECKING:

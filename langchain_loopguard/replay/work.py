@@ -16,16 +16,16 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from langchain_loopguard.replay.conversation import Conversation, Problem
+from langchain_loopguard.replay.conversation import Conversation, Problem, WorkError
 from langchain_loopguard.replay.sources import find_sources, pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor, Future
 
-    from langchain_loopguard.replay.texts import Piece
+    from langchain_loopguard.replay.texts import Found, Piece
 
 T = TypeVar("T")
 
@@ -34,10 +34,6 @@ _ALONE_SECONDS = 0.4
 
 _AHEAD = 3
 """Pieces that wait for each process; more would only be kept in memory."""
-
-
-class WorkError(RuntimeError):
-    """The work can't be done, for a reason that is not in the input."""
 
 
 class WorkerLostError(WorkError):
@@ -50,10 +46,6 @@ class Done(NamedTuple):
     results: list[Any]
     runs: int = 0
     calls: int = 0
-
-
-Found: TypeAlias = "tuple[str, Piece | Problem]"
-"""A piece, or what could not be read, and the source it comes from."""
 
 
 def read_runs(

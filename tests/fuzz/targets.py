@@ -52,7 +52,7 @@ from langchain_loopguard.replay.readers.base import Events
 from langchain_loopguard.replay.readers.checkpoints import unpack
 from langchain_loopguard.replay.readers.langchain_messages import events_of, message_of
 from langchain_loopguard.replay.readers.swe_agent import tool_of
-from langchain_loopguard.replay.redact import mask_secrets, mask_value
+from langchain_loopguard.langchain.masks import mask_secrets, mask_value
 from langchain_loopguard.replay.run import replay
 from langchain_loopguard.replay.sources import Source, file_pieces
 from langchain_loopguard.replay.streams import parse

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_loopguard.replay.redact import MASK, mask_secrets, mask_value, visible
+from langchain_loopguard.langchain.masks import MASK, mask_secrets, mask_value, visible
 
 # Put together here, so that no scanner takes this file for a leak.
 BODY = "Ab1" * 12
