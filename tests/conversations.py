@@ -14,23 +14,23 @@ from pathlib import Path
 
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.policy import LoopGuardPolicy
 
 DATA = Path(__file__).parent / "data"
 
 
 @dataclass
 class Verdict:
-    """Batch numbers, counted from 1 over the whole conversation; `None` when it never came."""
+    """Numbers of steps, counted from 1 over the whole conversation; `None` when it never came."""
 
     warn: int | None = None
     ask: int | None = None
-    """First ask, wherever it came from: before a batch ran or out of its answers."""
+    """First ask, wherever it came from: before a step ran or out of its results."""
     held: int | None = None
-    """First ask before a batch ran: the one that a host acts on."""
+    """First ask before a step ran: the one that a host acts on."""
     stop: int | None = None
     asks: list[int] = field(default_factory=list)
-    """Every batch that was asked about."""
+    """Every step that a person is asked about."""
     findings: list[tuple[int, Finding]] = field(default_factory=list)
     guard: LoopGuard | None = None
     """The guard as the conversation left it."""
@@ -50,8 +50,8 @@ def read_through(  # noqa: C901 - a conversation told in order
         events: The conversation in the transcript form. A `note` with `approve` in its text
             approves the latest decision that asked.
         policy: The guard's policy, by default `LoopGuardPolicy()`.
-        unattended: Refuse every batch that is asked about, as a host without a person does, and
-            end with the first stop. By default asks are only noted and the batch runs.
+        unattended: Refuse every step that a person would be asked about, as a host without one
+            does, and end with the first stop. By default asks are only noted and the step runs.
         through_json: Take the guard's state through JSON before every event.
     """
     policy = policy or LoopGuardPolicy()
@@ -63,10 +63,10 @@ def read_through(  # noqa: C901 - a conversation told in order
         if through_json:
             guard = LoopGuard.from_state(policy, json.loads(json.dumps(guard.to_state())))
         if event["type"] == "human":
-            guard.human_message()
+            guard.start_turn()
         elif event["type"] == "note" and "approve" in event["text"] and asked is not None:
             guard.approve(asked)
-        elif event["type"] == "batch":
+        elif event["type"] == "batch" and event["calls"]:
             number += 1
             decision = guard.check(event["calls"])
             _note(verdict, number, decision)

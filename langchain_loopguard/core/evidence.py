@@ -103,13 +103,13 @@ _WAIT_SIGNS = (
     b"ing",
     b"queued",
     b"progress",
-    b"scheduled",
+    b"schedul",
     b"retry",
-    b"try again",
-    b"rate l",
+    b"try ag",
+    b"ate l",
     b"not ",
+    b"y req",
 )
-_WAIT_SIGNS += (b"too many",)
 """In lower case; a text without any of these says nothing of waiting."""
 
 
@@ -279,11 +279,12 @@ class Evidence:
 class _Seen:
     """A set of 32-bit hashes that forgets the oldest."""
 
-    __slots__ = ("_new", "_old")
+    __slots__ = ("_new", "_old", "_packed")
 
     def __init__(self) -> None:
         self._new: dict[int, None] = {}
         self._old: dict[int, None] = {}
+        self._packed = ""
 
     def add(self, digest: int) -> bool:
         """Take in a hash; says whether it was there."""
@@ -294,14 +295,16 @@ class _Seen:
         self._new[short] = None
         if len(self._new) >= _MEMORY:
             self._old, self._new = self._new, {}
+            self._packed = state.pack(self._old)
         return known
 
     def to_state(self) -> list[str]:
-        return [state.pack(self._new), state.pack(self._old)]
+        return [state.pack(self._new), self._packed]
 
     def load_state(self, stored: Any) -> None:
         new, old = state.entries(stored, 2)
         self._new, self._old = state.hashes(new, _MEMORY), state.hashes(old, _MEMORY)
+        self._packed = old
 
 
 def _look_up(said: Said, kind: ToolKind, *, is_first: bool) -> Progress:
@@ -312,6 +315,9 @@ def _says_wait(result: Result) -> bool:
     if result.is_long:
         return False
     lowered = result.form.lower()
-    if not any([sign in lowered for sign in _WAIT_SIGNS]):
-        return False  # As most texts: the patterns take twenty times as long.
+    for sign in _WAIT_SIGNS:
+        if sign in lowered:
+            break
+    else:  # As most texts: the patterns take twenty times as long.
+        return False
     return (_ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT).search(lowered) is not None

@@ -42,7 +42,8 @@ _HEAD, _TAIL = 400, 200
 """Bytes at the beginning and at the end of a text that are searched for the signs of a failure."""
 
 _FIELD = re.compile(
-    rb"""\b(?:return_?code|exit_?code|exit\ status)\b \\*"?\s? [:=>\ ] \s?\\*"? (?P<code>-?\d+)
+    rb"""\b(?:return_?code|exit(?:ed\ with)?[_\ ]?code|exit\ status)\b
+        \\*"?\s? [:=>\ ] \s?\\*"? (?P<code>-?\d+)
       | \\*"(?:is_?error|error)\\*"\s?:\s? (?: true | \\*"[^"\\] )
       | \\*"(?:success|ok)\\*"\s?:\s? false""",
     re.IGNORECASE | re.VERBOSE,
@@ -105,8 +106,11 @@ def tells_of_failure(text: bytes) -> bool:
     """
     head, tail = text[:_HEAD], text[max(_HEAD, len(text) - _TAIL) :]
     looked_at = head + tail
-    if not any([sign in looked_at for sign in _SIGNS]):
-        return False  # As most texts: the patterns below take ten times as long.
+    for sign in _SIGNS:
+        if sign in looked_at:
+            break
+    else:  # As most texts: the patterns below take ten times as long.
+        return False
     if _OPENS.match(head):
         return True
     found = _FIELD.search(head) or _FIELD.search(tail)
@@ -133,7 +137,7 @@ def match_results(
         A result for each call, `None` where it is missing.
     """
     places: dict[str | None, int] = {}
-    shared = {None}
+    shared: set[str | None] = {None}
     for place, call in enumerate(calls):
         if call.id in places:
             shared.add(call.id)

@@ -31,7 +31,7 @@ from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.core.rules.base import RuleConfig
 from langchain_loopguard.presets.parts import Part, Seen, fingerprint, kept_name
-from langchain_loopguard.presets.wordings import Kind, to_model, to_person
+from langchain_loopguard.presets.wordings import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,6 +47,8 @@ ANY_TOOL = 0
 
 _KEPT_TOOLS = 8
 """Tools that a held hit names."""
+
+_DOES = {Action.WARN: "warns", Action.ASK: "asks", Action.STOP: "stops"}
 
 
 class Made(NamedTuple):
@@ -196,10 +198,11 @@ class PresetRule(Generic[Config]):
             self.clear()
 
     def approve(self, loop: str) -> None:
-        """Count from the start what a person let go on."""
+        """Count from the start what a person let go on; all of it for another rule's loop."""
         self._held = None
-        place, _, key = loop.removeprefix(f"{self.config.rule}:").partition(".")
-        if key:
+        rule, _, own = loop.partition(":")
+        place, _, key = own.partition(".")
+        if rule == self.config.rule and key:
             self.parts[int(place)].drop(int(key))
         else:
             self.clear()
@@ -231,38 +234,25 @@ class PresetRule(Generic[Config]):
     def _finding(self, hit: Hit | None, step: Step, *, ran: bool) -> Finding | None:
         if hit is None:
             return None
-        kind, action, config = hit.kind, hit.action, self.config
-        tools = hit.tools or step.tools
+        config, tools = self.config, hit.tools or step.tools
+        fact, does = hit.kind.to_person(tools, hit.times), _DOES[hit.action]
         return Finding(
             config.rule,
-            action,
+            hit.action,
             tools=tools,
             count=hit.times,
             threshold=hit.threshold,
             since=hit.since,
             loop=f"{config.rule}:{hit.loop}",
-            to_model=to_model(kind, action, ran=ran),
-            to_person=self.words(hit, tools),
-        )
-
-    def words(self, hit: Hit, tools: tuple[str, ...]) -> str:
-        """Word a hit for a person."""
-        return to_person(
-            hit.kind,
-            hit.action,
-            title=self.config.title,
-            tools=tools,
-            count=hit.times,
-            threshold=hit.threshold,
+            to_model=hit.kind.to_model(hit.action, ran=ran),
+            to_person=f"{fact} ({config.title} {does} at {hit.threshold}).",
         )
 
     def _take_held(self, step: Step) -> Hit | None:
         held = self._held
         if held is None or held.action is Action.STOP:
             return held
-        if held.hold != ANY_TOOL and all(
-            held.hold != fingerprint(call.name) for call in step.calls
-        ):
+        if held.hold not in {ANY_TOOL, *(fingerprint(call.name) for call in step.calls)}:
             return None
         self._held = None
         return held

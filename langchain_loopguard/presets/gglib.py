@@ -52,8 +52,9 @@ class _Detector(PresetRule["DetectorConfig"]):
             )
         except LoopDetectedError as loop:
             since = max(1, calls[0].number - loop.count + 1)
-            limit = loop.threshold + config.names_the_first_too_many
-            return Hit(config.action, Kind.SAME_CALL, loop.count, limit, since, key)
+            asks = getattr(config, "on_loop", "refuse") == "refuse"
+            action, limit = Action.ASK if asks else Action.WARN, loop.threshold + 1
+            return Hit(action, Kind.SAME_CALL, loop.count, limit, since, key)
         return None
 
     def judge_results(self, calls: Sequence[Made], results: Sequence[Result | None]) -> Hit | None:
@@ -63,14 +64,6 @@ class _Detector(PresetRule["DetectorConfig"]):
         record = BatchRecord(_key(calls))
         self.detector.record_results(record, hashed if len(known) == len(calls) else None)
         return None
-
-    def words(self, hit: Hit, tools: tuple[str, ...]) -> str:
-        if self.config.names_the_first_too_many:
-            return super().words(hit, tools)
-        return (
-            f"The agent called {', '.join(dict.fromkeys(tools))} {hit.times} times in a row with "
-            f"the same arguments ({hit.threshold} are allowed)."
-        )
 
     def clear(self) -> None:
         self.detector.break_run()
@@ -105,16 +98,6 @@ class DetectorConfig(PresetConfig):
     observation_tools: ToolNames = DEFAULT_OBSERVATION_TOOLS
     """Parts of the names of tools that only read; an empty list turns the difference off."""
 
-    @property
-    def action(self) -> Action:
-        """What a loop leads to."""
-        return Action.ASK
-
-    @property
-    def names_the_first_too_many(self) -> bool:
-        """Whether a finding names the number that was reached, not the one that is allowed."""
-        return False
-
 
 class RepeatedBatch(DetectorConfig):
     """The seed's detector: it asks the moment it finds a loop, and never warns."""
@@ -130,13 +113,3 @@ class Gglib(DetectorConfig):
     rule: Literal["gglib"] = "gglib"
     on_loop: Literal["note", "refuse"] = "note"
     """Whether the model is told, or the step is held back."""
-
-    @property
-    def action(self) -> Action:
-        """What a loop leads to."""
-        return Action.WARN if self.on_loop == "note" else Action.ASK
-
-    @property
-    def names_the_first_too_many(self) -> bool:
-        """Whether a finding names the number that was reached."""
-        return True

@@ -33,23 +33,18 @@ class _OpenClaw(PresetRule["OpenClaw"]):
         super().__init__(config, self.window)
 
     def before(self, call: Made) -> Hit | None:
-        now = call.seen(tool=call.tool)
-        hit = strongest(
-            (
-                self._repeats(call),
-                self._equal_results(call),
-                self._in_turn(call),
-                self._missing_tool(call),
-            )
-        )
-        self.window.seen.append(now)
+        rules = (self._repeats, self._equal_results, self._in_turn, self._missing_tool)
+        hit = strongest(rule(call) for rule in rules)
+        self.window.seen.append(call.seen(tool=call.tool))
         return hit and hit._replace(tools=tuple(dict.fromkeys((*hit.tools, call.name))))
 
     def after(self, call: Made, result: Result | None) -> Hit | None:
+        if result is None:
+            return None
+        said, missing = fingerprint(result.digest), says_no_such_tool(result)
         seen = self.window.seen
-        for place in reversed(range(len(seen) if result is not None else 0)):
-            if result is not None and seen[place].key == call.key and seen[place].said == _UNKNOWN:
-                said, missing = fingerprint(result.digest), says_no_such_tool(result)
+        for place in reversed(range(len(seen))):
+            if (seen[place].key, seen[place].said) == (call.key, _UNKNOWN):
                 seen[place] = seen[place]._replace(said=said, failed=missing)
                 break
         return None
@@ -84,16 +79,12 @@ class _OpenClaw(PresetRule["OpenClaw"]):
         return window_hit(action, Kind.IN_TURN, count, limit, tail)
 
     def _missing_tool(self, call: Made) -> Hit | None:
-        count = 0
-        for seen in reversed(self.window.seen):
-            if seen.tool != call.tool or not seen.failed:
-                break
-            count += 1
-        limit = self.config.unknown_tool_at
-        if count < limit:
+        tools = [(seen.tool, seen.failed) for seen in self.window.seen]
+        count, limit = repeating_tail(tools, 1), self.config.unknown_tool_at
+        if count < limit or tools[-1] != (call.tool, True):
             return None
-        seen_ones = self.window.last(count)
-        hit = window_hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, seen_ones)
+        last = self.window.last(count)
+        hit = window_hit(Action.ASK, Kind.NO_SUCH_TOOL, count, limit, last)
         return hit._replace(loop=f"tool{call.tool}")
 
 

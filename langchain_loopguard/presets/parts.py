@@ -1,6 +1,6 @@
 """Of which parts are other systems' rules made?
 
-A streak, a memory of counters by key, a window of the last calls, marks of the last outcomes: each
+A streak, a memory of counters by key, a window of the last calls: each
 is a few numbers that a rule fills and asks, and each writes itself into the state of the
 conversation. So none keeps an argument or a result, only 48 bits of a hash: enough to tell some
 thousand values apart (a wrong match among 1,000 is less likely than one in 500 million), and
@@ -158,7 +158,7 @@ class Memory(Part):
     def to_state(self) -> str:
         """Write the rows, each with its key in front, the one touched last at the end."""
         rows = ((key, *row[: self._width]) for key, row in self._rows.items())
-        return stored.pack((number for row in rows for number in row), self._size)
+        return stored.pack([number for row in rows for number in row], self._size)
 
     def load_state(self, state: Any) -> None:
         """Take over what `to_state` wrote."""

@@ -16,7 +16,13 @@ from langchain_loopguard.presets.frame import (
     PresetRule,
     window_hit,
 )
-from langchain_loopguard.presets.parts import Streak, Window, fingerprint, laps_at_end
+from langchain_loopguard.presets.parts import (
+    Streak,
+    Window,
+    fingerprint,
+    laps_at_end,
+    repeating_tail,
+)
 from langchain_loopguard.presets.wordings import Kind
 
 if TYPE_CHECKING:
@@ -125,7 +131,8 @@ class _OpenHands(PresetRule["OpenHands"]):
         config, window = self.config, self.window
         pair = fingerprint(call.key, result.digest)
         window.seen.append(call.seen(said=pair, failed=result.failed))
-        failures = self._equal_failures()
+        calls = [(seen.key, seen.failed) for seen in window.seen]
+        failures = repeating_tail(calls, 1) if result.failed else 0
         if failures == config.equal_failures:
             return self._hit(Action.WARN, Kind.SAME_FAILURE, failures, failures)
         pairs = [seen.said for seen in window.seen]
@@ -137,14 +144,6 @@ class _OpenHands(PresetRule["OpenHands"]):
         if (count := laps_at_end(pairs, 2)) >= config.alternations and pairs[-1] != pairs[-2]:
             return self._hit(Action.STOP, Kind.CYCLE, count, config.alternations, calls=2 * count)
         return None
-
-    def _equal_failures(self) -> int:
-        count = 0
-        for seen in reversed(self.window.seen):
-            if not seen.failed or seen.key != self.window.seen[-1].key:
-                break
-            count += 1
-        return count
 
     def _hit(self, action: Action, kind: Kind, count: int, limit: int, calls: int = 0) -> Hit:
         seen = self.window.last(calls or count)

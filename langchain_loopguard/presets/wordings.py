@@ -71,19 +71,12 @@ class Kind(enum.Enum):
     NO_ARGUMENTS = _NO_ARGUMENTS, "{count} messages in a row called {tools} without arguments"
     NO_SUCCESS = _FIX_IT, "{count} steps in a row, the last with {tools}, had no call that worked"
 
+    def to_model(self, action: Action, *, ran: bool) -> str:
+        """Word what to do instead, and that the step was not run when that is so."""
+        advice: str = self.value[0]
+        return advice if ran or action is Action.WARN else f"This step was not run. {advice}"
 
-_DOES = {Action.WARN: "warns", Action.ASK: "asks", Action.STOP: "stops"}
-
-
-def to_model(kind: Kind, action: Action, *, ran: bool) -> str:
-    """Word what to do instead, and that the step was not run when that is so."""
-    advice: str = kind.value[0]
-    return advice if ran or action is Action.WARN else f"This step was not run. {advice}"
-
-
-def to_person(
-    kind: Kind, action: Action, *, title: str, tools: Iterable[str], count: int, threshold: int
-) -> str:
-    """Word what was counted, and at which number the system of that title does what."""
-    fact = kind.value[1].format(tools=", ".join(dict.fromkeys(tools)), count=count)
-    return f"{fact} ({title} {_DOES[action]} at {threshold})."
+    def to_person(self, tools: Iterable[str], times: int) -> str:
+        """Word what was counted."""
+        text: str = self.value[1]
+        return text.format(tools=", ".join(dict.fromkeys(tools)), count=times)

@@ -1,36 +1,18 @@
-"""How do tests tell a rule a story and read its verdicts?
+"""How do tests tell a guard with other systems' rules a story and read its verdicts?
 
 A story is a list of steps: a call, a list of calls made in one message, or `HUMAN`. A verdict is a
 line such as `2? warn 3/3`: the step's place from 0, `?` before it ran or `!` after its results,
 the action, the count and the number that it was held against.
-
-The rules are fed here as the guard feeds them, one decision of all rules at a time.
 """
 
 import itertools
 import json
-from typing import Any, NamedTuple
 
-from xxhash import xxh3_64_intdigest
-
-from langchain_loopguard.core.calls import call_arguments, call_name
-from langchain_loopguard.core.canonical import canonical_arguments
-from langchain_loopguard.core.step import Call, Step
+from langchain_loopguard import LoopGuard, LoopGuardPolicy
 
 HUMAN = "a user message"
 UNKNOWN = object()
 """A result that never came."""
-
-
-class Result(NamedTuple):
-    """What the rules read of a result."""
-
-    text: bytes
-    failed: bool
-
-    @property
-    def digest(self):
-        return xxh3_64_intdigest(self.text)
 
 
 def call(name="bash", /, *, say="ok", fails=False, **args):
@@ -38,7 +20,7 @@ def call(name="bash", /, *, say="ok", fails=False, **args):
     return {"name": name, "args": args, "say": say, "fails": fails}
 
 
-def new(**call_args: Any):
+def new(**call_args):
     """Tell of 999 calls of which none was seen before, and neither were their results."""
     return [call(**call_args, n=n, say=f"said {n} for the first time") for n in range(999)]
 
@@ -48,78 +30,39 @@ def between(steps, others):
     return list(itertools.chain.from_iterable(zip(steps, others, strict=False)))
 
 
-class Play:
-    """Rules in a conversation."""
+def run(guard, step):
+    """Play one step and give the decisions before it ran and after its results."""
+    calls = step if isinstance(step, list) else [step]
+    ids = [f"c{place}" for place in range(len(calls))]
+    given = [{**one, "id": own} for own, one in zip(ids, calls, strict=True)]
+    results = [
+        {"id": own, "content": one["say"], "status": "error" if one["fails"] else "success"}
+        for own, one in zip(ids, calls, strict=True)
+        if one["say"] is not UNKNOWN
+    ]
+    decision = guard.check(given)
+    return decision, guard.record_results(decision.record, results)
 
-    def __init__(self, rules, state=None):
-        self.rules = [rule.build() for rule in rules]
-        self.number = 0
-        if state is not None:
-            self.number, states = state
-            for rule, written in zip(self.rules, states, strict=True):
-                rule.load_state(written)
 
-    def state(self):
-        return json.loads(json.dumps([self.number, [rule.to_state() for rule in self.rules]]))
-
-    def check(self, step):
-        """Give the step and the findings before it runs."""
-        self.number += 1
-        calls = step if isinstance(step, list) else [step]
-        made = Step(
-            self.number,
-            tuple(
-                Call(
-                    None,
-                    call_name(one),
-                    call_arguments(one),
-                    canonical_arguments(call_arguments(one)),
-                    0,
-                    None,
-                )
-                for one in calls
-            ),
-        )
-        return made, [found for rule in self.rules if (found := rule.check(made))]
-
-    def record(self, made, step):
-        """Give the findings after the results."""
-        calls = step if isinstance(step, list) else [step]
-        made.results = tuple(
-            None if one["say"] is UNKNOWN else Result(one["say"].encode(), one["fails"])
-            for one in calls
-        )
-        return [found for rule in self.rules if (found := rule.record(made, None))]
-
-    def run(self, step):
-        """Play one step: the findings before it ran, and those after its results."""
-        made, before = self.check(step)
-        return before, self.record(made, step)
-
-    def approve(self, findings):
-        for found in findings:
-            for rule in self.rules:
-                if found.rule == rule.config.rule:
-                    rule.approve(found.loop)
-
-    def start_turn(self):
-        for rule in self.rules:
-            rule.start_turn()
+def guard_of(rules):
+    """Make a guard of these rules and no others."""
+    return LoopGuard(LoopGuardPolicy(rules=rules))
 
 
 def findings(rules, steps, *, reload=False):
     """Play a story: place, `?` or `!`, and each finding; `reload` stores and loads the state."""
-    play = Play(rules)
+    guard = guard_of(rules)
     place = 0
     for step in steps:
         if reload:
-            play = Play(rules, play.state())
+            state = json.loads(json.dumps(guard.to_state()))
+            guard = LoopGuard.from_state(guard.policy, state)
         if step is HUMAN:
-            play.start_turn()
-        elif step != []:
-            for when, found in zip("?!", play.run(step), strict=True):
-                yield from ((place, when, one) for one in found)
-            place += 1
+            guard.start_turn()
+            continue
+        for when, decision in zip("?!", run(guard, step), strict=True):
+            yield from ((place, when, one) for one in decision.findings)
+        place += 1
 
 
 def verdicts(rules, steps, *, reload=False):

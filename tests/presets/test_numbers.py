@@ -33,7 +33,7 @@ SIGNALS_B_FROM_ONE = [
 ]  # fmt: skip
 
 CASES = {
-    "seed": (of("seed"), [A] * 3, ["2? ask 3/2"]),
+    "seed": (of("seed"), [A] * 3, ["2? ask 3/3"]),
     "gglib notes the third": ((Gglib(),), [A] * 4, ["2? warn 3/3", "3? warn 4/3"]),
     "gglib lets two run": ((Gglib(),), [A, A, B, A, A], []),
     "gglib refuses if told": ((Gglib(on_loop="refuse"),), [A] * 3, ["2? ask 3/3"]),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.step import Call, Step
 
 _RUNS = 8
-_CALLS = 48
-"""Steps and calls counted at once, the oldest out first."""
+_CALLS = 32
+"""Steps and calls counted at once, the oldest out first; of calls up to twice as many."""
 
 
 class Ceiling(RuleConfig):
@@ -81,7 +81,8 @@ class _Ceiling(OwnRule):
             limit = self._total_limit(call)
             if limit is not None and count >= limit:
                 found = self._judge((call.name,), count, limit, 0, call.identity) or found
-        state.keep_latest(self._calls, _CALLS)
+        if len(self._calls) > 2 * _CALLS:
+            state.keep_latest(self._calls, _CALLS)
         return found
 
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
@@ -118,4 +119,4 @@ class _Ceiling(OwnRule):
         runs, calls = state.entries(stored, 2)
         rows = state.each(runs, _RUNS, state.digest, state.count, state.count, state.count)
         self._runs = {key: run for key, *run in rows}
-        self._calls = dict(state.each(calls, _CALLS, state.digest, state.count))
+        self._calls = dict(state.each(calls, 2 * _CALLS, state.digest, state.count))

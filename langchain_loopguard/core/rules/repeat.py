@@ -10,7 +10,7 @@ differs each time (*ceiling*), a call whose arguments differ each time (*stall*,
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_loopguard.core import state
@@ -137,7 +137,10 @@ class _Repeat(OwnRule):
         )
 
     def to_state(self) -> Any:
-        return [[f"{key:x}", *astuple(counted)] for key, counted in self._counts.items()]
+        return [
+            [f"{key:x}", one.form, one.count, one.since, one.reads, one.across, one.limit]
+            for key, one in self._counts.items()
+        ]
 
     def load_state(self, stored: Any) -> None:
         rows = state.each(

@@ -1,0 +1,241 @@
+"""Which parts has the default policy, and how is each switched off alone?
+
+By the policy where it can be said there, else by changing one function or constant of the core
+for as long as a `with` lasts. A name that is gone from the core raises, so that no row measures
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from langchain_loopguard.core import calls, clock, evidence, kinds, results, step
+from langchain_loopguard.core.rules import ceiling, cycle, repeat, stall
+from langchain_loopguard.policy import LoopGuardPolicy
+
+_MISSING = object()
+_NEVER = 10**9
+_NOTHING = re.compile(rb"(?!)")
+_NO_TEXT = re.compile("(?!)")
+
+
+class Patch(NamedTuple):
+    """A name of the core with what to put in its place."""
+
+    owner: Any
+    name: str
+    make: Callable[[Any], Any]
+    """Is given what stands there."""
+    fresh: Callable[[], Any] | None = None
+    """Makes an object that has the name, where the class does not."""
+
+    def found(self) -> Any:
+        """Find what stands there.
+
+        Raises:
+            AttributeError: If the core has no such name any more.
+        """
+        if self.fresh is not None:
+            getattr(self.fresh(), self.name)
+            return vars(self.owner).get(self.name, _MISSING)
+        return vars(self.owner)[self.name] if self.name in vars(self.owner) else self._gone()
+
+    def _gone(self) -> Any:
+        raise AttributeError(f"{self.owner.__name__} has no {self.name}")
+
+
+class Mechanism(NamedTuple):
+    """One part of the default policy."""
+
+    name: str
+    tuned: dict[str, Any]
+    """What to tune: a rule's name -> its numbers, or `None`."""
+    options: dict[str, Any]
+    """Fields of the policy."""
+    patches: tuple[Patch, ...]
+
+    @contextmanager
+    def switched_off(self) -> Iterator[LoopGuardPolicy]:
+        """Give the default policy without this part."""
+        before = [(one, one.found()) for one in self.patches]
+        for one, value in before:
+            setattr(one.owner, one.name, one.make(value))
+        kinds.kind_of_name.cache_clear()
+        try:
+            yield LoopGuardPolicy(**self.options).tune(**self.tuned)
+        finally:
+            for one, value in before:
+                if value is _MISSING:
+                    delattr(one.owner, one.name)
+                else:
+                    setattr(one.owner, one.name, value)
+            kinds.kind_of_name.cache_clear()
+
+
+def _tuned(name: str, **rules: Any) -> Mechanism:
+    return Mechanism(name, rules, {}, ())
+
+
+def _patched(name: str, *patches: Patch) -> Mechanism:
+    return Mechanism(name, {}, {}, patches)
+
+
+def _without(owner: Any, *names: str) -> tuple[Patch, ...]:
+    """Put a pattern that finds nothing in the place of patterns."""
+
+    def nothing(pattern: Any) -> Any:
+        return _NOTHING if isinstance(pattern.pattern, bytes) else _NO_TEXT
+
+    return tuple([Patch(owner, name, nothing) for name in names])
+
+
+def _constant(owner: Any, name: str, value: Any) -> Patch:
+    return Patch(owner, name, lambda _: value)
+
+
+def _compared(form: Callable[[Any, Any], Any]) -> Patch:
+    """Change the form in which a result is compared; `form` gives `None` to leave it."""
+
+    def make(init: Any) -> Any:
+        def changed(self: Any, call: Any, *rest: Any) -> None:
+            init(self, call, *rest)
+            other = form(self, call)
+            if other is not None:
+                self.form = other
+
+        return changed
+
+    return Patch(results.Result, "__init__", make)
+
+
+def _error_with_digits(result: Any, call: Any) -> Any:
+    if not result.failed or result.is_long:
+        return None
+    return results.mask_clock(results._without_own_words(result.text, call))
+
+
+def _long_with_digits(result: Any, call: Any) -> Any:
+    if not result.is_long:
+        return None
+    return results._without_own_words(result.text, call) if result.failed else result.text
+
+
+def _blind_to_words(rule: Any) -> Patch:
+    """Let a rule see no new words."""
+
+    def make(record: Any) -> Any:
+        def changed(self: Any, step: Any, found: Any) -> Any:
+            return record(self, step, found and found._replace(in_words=False))
+
+        return changed
+
+    return Patch(rule, "record", make)
+
+
+def _always_false(owner: Any, name: str, fresh: Callable[[], Any]) -> Patch:
+    """Put a property that stays false in the place of an attribute of objects."""
+    return Patch(owner, name, lambda _: property(lambda _: False, lambda _, __: None), fresh)
+
+
+def _unlisted(kind: str) -> Patch:
+    def make(known: dict[str, str]) -> dict[str, str]:
+        return {name: one for name, one in known.items() if one != kind}
+
+    return Patch(kinds, "_OF_NAME", make)
+
+
+def _forgive_all(self: Any, step: Any, found: Any) -> None:
+    own = {call.identity for call in step.calls}
+    self._counts = {key: count for key, count in self._counts.items() if key in own}
+
+
+_RULES = ("repeat", "stall", "ceiling", "error", "in_vain", "cycle")
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    *[_tuned(f"rule *{rule}*", **{rule: None}) for rule in _RULES],
+    # What a call is known by.
+    Mechanism("prose arguments left out", {}, {"ignored_arguments": ()}, ()),
+    _patched(
+        "white space and quotes in arguments",
+        _constant(calls, "_SPACES_AND_QUOTES", b""),
+        *_without(calls, "_ESCAPES"),
+    ),
+    _patched("invisible characters in arguments", *_without(calls, "_INVISIBLE")),
+    # What tools are.
+    _patched("list of names", Patch(kinds, "_OF_NAME", lambda _: {})),
+    *[_patched(f"names: {kind}", _unlisted(kind)) for kind in kinds.NAMES],
+    _patched(
+        "names: `echo` reads",
+        Patch(kinds, "_OF_NAME", lambda known: {k: v for k, v in known.items() if k != "echo"}),
+    ),
+    _patched("names: prefix and spelling", *_without(kinds, "_PREFIX", "_CAMEL")),
+    _patched("handoff by its prefix", _constant(kinds, "HANDOFF", "\0")),
+    # In which form results are compared.
+    _patched("clock masks, all", _constant(results, "mask_clock", lambda text: text)),
+    _patched("masks: clocks and durations", *_without(clock, "_CLOCK")),
+    _patched("masks: numbers behind a clock's key", *_without(clock, "_CLOCK_KEY")),
+    _patched("masks: UUIDs", *_without(clock, "_UUID")),
+    _patched("masks: long hexadecimal ids", *_without(clock, "_ID")),
+    _patched("masks: handles of a page", *_without(clock, "_HANDLE")),
+    _patched("masks: signed addresses", *_without(clock, "_SIGNATURE")),
+    _patched("masks: request ids and tokens", *_without(clock, "_TOKEN")),
+    _patched("digits left out of errors", _compared(_error_with_digits)),
+    _patched(
+        "the call's own words in errors",
+        _constant(results, "_without_own_words", lambda text, _: text),
+    ),
+    _patched("long texts without digits", _compared(_long_with_digits)),
+    _patched(
+        "long texts as a whole",
+        _constant(results, "LONG", _NEVER),
+        _constant(results, "MOST_LINES", _NEVER),
+    ),
+    # Failures.
+    _patched(
+        "failures read from the text", _constant(results, "tells_of_failure", lambda _: False)
+    ),
+    _patched("failures: fields", *_without(results, "_FIELD")),
+    _patched("failures: how a text opens", *_without(results, "_OPENS")),
+    # The table.
+    _patched(
+        "frames of a tool",
+        _constant(evidence.Evidence, "_size", lambda _self, _tool, hashes, _form: len(hashes)),
+    ),
+    _patched("short results (none is)", _constant(evidence, "SHORT", -1)),
+    # Waiting.
+    _patched(
+        "waiting, all of it",
+        _constant(evidence, "_says_wait", lambda _: False),
+        Patch(step.Call, "waits", lambda _: property(lambda _: False)),
+    ),
+    _patched("waiting: results that say so", _constant(evidence, "_says_wait", lambda _: False)),
+    _patched("waiting: errors that say so", *_without(evidence, "_ERROR_SAYS_WAIT")),
+    _patched("waiting: `sleep` in arguments", *_without(step, "_SLEEPS")),
+    _patched(
+        "waiting goes on at the next look",
+        _always_false(evidence.Evidence, "_waiting", evidence.Evidence),
+    ),
+    _tuned("patience of *repeat* (12 instead)", repeat={"patience": 12}),
+    _tuned("patience of *error* (8 instead)", error={"patience": 8}),
+    # Numbers and exceptions of rules.
+    _tuned("*repeat*: news read slows (excuses nothing instead)", repeat={"ask_across": 5}),
+    _patched(
+        "*repeat*: news read slows (excuses all instead)",
+        _constant(repeat._Repeat, "_forgive", _forgive_all),
+    ),
+    _patched(
+        "*stall*: a free look after a change",
+        _always_false(stall._Stall, "_free", lambda: stall._Stall(stall.Stall())),
+    ),
+    _tuned("*stall*: 12 after a change (8 instead)", stall={"ask_after_change": 8}),
+    _tuned("*in vain*: calls made again ask", in_vain={"repeats": _NEVER}),
+    _tuned("*in vain*: 15 where a tool reads", in_vain={"ask": _NEVER}),
+    _patched("*ceiling*: new words excuse", _blind_to_words(ceiling._Ceiling)),
+    _tuned("*ceiling*: 10 for changes (20 instead)", ceiling={"changing": 20}),
+    _tuned("*ceiling*: 20 for shells (50 instead)", ceiling={"shell": 50}),
+    _tuned("*ceiling*: 50 in all", ceiling={"total": _NEVER}),
+    _patched("*cycle*: new words excuse", _blind_to_words(cycle._Cycle)),
+)
