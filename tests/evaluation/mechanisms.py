@@ -244,7 +244,6 @@ NUMBERS: tuple[Mechanism, ...] = (
     _tuned("*error* ask 12", error={"ask": 12}),
     _tuned("*in vain* ask again at 5", in_vain={"ask_again": 5}),
     _tuned("*in vain* ask again at 10", in_vain={"ask_again": 10}),
-    _tuned("*in vain* after 1 repeat", in_vain={"repeats": 1}),
     _tuned("*in vain* after 3 repeats", in_vain={"repeats": 3}),
     _tuned("*in vain* ask 10 where a tool reads", in_vain={"ask": 10}),
     _tuned("*cycle* rounds 5", cycle={"rounds": 5}),
