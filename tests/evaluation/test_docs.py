@@ -29,6 +29,7 @@ def test_the_figures_of_the_default_are_those_of_the_command():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_figure_is_that_of_the_command():
     new = tables.blocks(measure())
     for name in set(BLOCKS) - set(tables.MACHINE_BLOCKS):
