@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.calls import call_name
 from langchain_loopguard.langchain.cost import cost_in_words, cost_of, steps_before
+from langchain_loopguard.langchain.masks import mask_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,17 +194,11 @@ def _shown_text(text: str, shows: str) -> str:
     if shows == "none":
         return f"({len(text):,} characters)"
     # What is cut before it is masked could leave half a secret.
-    return _cut(_masked(text) if shows == "masked" else text, _SHOWN_RESULT)
+    return _cut(mask_value(text) if shows == "masked" else text, _SHOWN_RESULT)
 
 
 def _cut(text: str, most: int) -> str:
     return str(json_value(text if len(text) <= most else f"{text[: most - 3]}..."))
-
-
-def _masked(value: Any) -> Any:
-    from langchain_loopguard.replay.redact import mask_value  # noqa: PLC0415 - loads replay
-
-    return mask_value(value)
 
 
 def _name(call: Any) -> str:
@@ -215,7 +210,7 @@ def _arguments(call: Mapping[str, Any], shows: str) -> dict[str, Any]:
     if shows == "none":
         return dict.fromkeys(args, "...") if isinstance(args, dict) else {}
     if shows == "masked":
-        args = _masked(args)
+        args = mask_value(args)
     if isinstance(args, dict):
         return args
     # Screens need an object; arguments that could not be parsed are shown as they came.

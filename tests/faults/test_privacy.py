@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from langchain_core.tools import ToolException
 from langchain_core.tracers.base import BaseTracer
+from langchain_loopguard.interrupts import interrupt_payload
+from langchain_loopguard.messages import MessageReader
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from opentelemetry.sdk.trace import TracerProvider
@@ -29,8 +31,6 @@ from langchain_loopguard import (
     LoopGuardCallbackHandler,
     LoopGuardPolicy,
 )
-from langchain_loopguard.interrupts import interrupt_payload
-from langchain_loopguard.messages import MessageReader
 from tests.adapters.guarded import by_hand, owned
 from tests.faults.scenarios import POLICIES
 from tests.faults.stores import opened
