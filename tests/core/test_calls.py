@@ -81,7 +81,7 @@ def test_another_tool_is_another_call():
     assert identity("bash", {"c": 1}) != identity("sh", {"c": 1})
 
 
-@pytest.mark.parametrize("name", ["transfer_to_billing", "mcp__desk__transfer_to_billing"])
+@pytest.mark.parametrize("name", ["transfer_to_billing", "Transfer_To_Billing"])
 def test_a_handoff_is_one_call_whatever_its_reason(name):
     assert identity(name, {"reason": "this"}) == identity(name, {"reason": "that"})
 

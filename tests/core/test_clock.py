@@ -53,22 +53,6 @@ def mask(text):
         ("trace=4bf92f3577b34da6a3ce929d0e0e4736", "trace=00f067aa0ba902b7d1e1a2b3c4d5e6f7"),
         ("commit: DEADBEEF00112233", "commit: 0123456789ABCDEF"),
         ('{"id": "om_a5078c433f8cb0012df7"}', '{"id": "om_706c3d4e7d76fc413acb"}'),
-        ("/a.png?t=1&sign=RwVahrqpK9", "/a.png?t=2&sign=QRHPirMKcw"),
-        (
-            "(https://h/a?X-Amz-Date=20250101T1Z&X-Amz-Signature=x)",
-            "(https://h/a?x-amz-signature=y7)",
-        ),
-        ('"https://h/a?sv=2025&sig=aB%2F="', '"https://h/a?sv=2026&sig=cD%2B="'),
-        ('{"request_id": "req_8fQz"}', '{"request_id": "req_K2m-7/x="}'),
-        ('{"requestId":"ab1d"}', '{"requestId":"ef2h"}'),
-        ("X-Request-ID: zz1z", "X-Request-ID: yy2y"),
-        ('{\\"trace_id\\": \\"qw1r\\"}', '{\\"trace_id\\": \\"ty2i\\"}'),
-        ("correlation id: aa1a", "correlation id: bb2b"),
-        ('ETag: W/"abcd-1"', 'ETag: W/"efgh-22"'),
-        ('etag: "\\"ab1d\\""', 'etag: "\\"ef2h\\""'),
-        ("nonce=ab1d", "nonce=dc2a"),
-        ('- button "Next" [ref=e12]', '- button "Next" [ref=s2e140]'),
-        ('uid=3_12 button "Next"', 'uid=14_2 button "Next"'),
     ],
 )
 def test_texts_that_differ_by_a_clock_alone_are_equal(one, other):
@@ -111,15 +95,10 @@ def test_texts_that_differ_by_a_clock_alone_are_equal(one, other):
         ("row 1234567890123456", "row 1234567890123457"),
         ("deadbeef", "facade00"),
         ('{"transaction_id": "tx_981"}', '{"transaction_id": "tx_982"}'),
-        ('{"request": "abcd"}', '{"request": "efgh"}'),
-        ('{"id": "abcd", "request_id": "x1y2"}', '{"id": "efgh", "request_id": "x1y2"}'),
-        ("href=e12", "href=e13"),
-        ("/a?design=old&signed=1", "/a?design=new&signed=1"),
-        ("/a.png?sign=abcd", "/b.png?sign=abcd"),
-        ("/a?page=1 sign=2", "/a?page=2 sign=2"),
+        ('{"request_id": "req_8fQz"}', '{"request_id": "req_K2m-7"}'),
+        ("/a.png?sign=RwVahrqpK9", "/a.png?sign=QRHPirMKcw"),
+        ('- button "Next" [ref=e12]', '- button "Next" [ref=s2e140]'),
         ("xcafecafecafecafe1", "xcafecafecafecafe2"),
-        ("[ref=main]", "[ref=next]"),
-        ("nonce=abcd", "nonce=dcba"),  # A token of letters alone, which is rare.
     ],
 )
 def test_what_moves_is_not_masked(one, other):
