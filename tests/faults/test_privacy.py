@@ -211,7 +211,7 @@ def test_the_errors_hold_nothing_of_calls_and_answers(adapter, policy, mode):
 @pytest.mark.parametrize("mode", ["interrupt", "refuse", "wrap_up"])
 def test_the_guards_own_traces_hold_nothing_of_calls_and_answers(adapter, mode):
     traces = played(adapter, "seed", mode).traces
-    assert traces
+    assert traces or adapter in {"node", "node-schema"}  # no node of its own
     # What its node was given and what it gave; the question is the host's to show.
     assert [run.name for run in traces if secrets_in((run.inputs, run.outputs))] == []
 
