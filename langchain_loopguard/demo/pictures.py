@@ -67,7 +67,7 @@ def call_map(
 
 def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     """Draw runs below each other, each call a square: blue the first time, orange after that."""
-    fig, ax = plt.subplots(figsize=(9, 0.38 * len(runs) + 0.9))
+    fig, ax = plt.subplots(figsize=(9, 0.36 * len(runs) + 1.1))
     for row, calls in enumerate(runs.values()):
         colours = [KNOWN if call in calls[:at] else NEW for at, call in enumerate(calls)]
         ax.scatter(range(1, len(calls) + 1), [row] * len(calls), c=colours, marker="s", s=60)
@@ -76,7 +76,8 @@ def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     ax.set_xlabel("tool calls that ran")
     ax.scatter([], [], c=NEW, marker="s", label="first time")
     ax.scatter([], [], c=KNOWN, marker="s", label="made before")
-    ax.legend(loc="lower right", frameon=False)
+    ax.legend(loc="lower right", frameon=False, ncols=2, bbox_to_anchor=(1, 1))
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.margins(y=0.2)
     return _plain(fig, ax)
 
