@@ -22,8 +22,9 @@ from langchain_loopguard.seed.signature import batch_signature, call_signature
 if TYPE_CHECKING:
     from langchain_loopguard.adapters.callback import LoopGuardCallbackHandler
     from langchain_loopguard.adapters.middleware import LoopGuardMiddleware
-    from langchain_loopguard.adapters.node import LoopGuardNode, LoopGuardState, add_loop_guard
+    from langchain_loopguard.adapters.node import LoopGuardNode, LoopGuardState
     from langchain_loopguard.adapters.subagents import guard_subagents
+    from langchain_loopguard.adapters.wiring import add_loop_guard, guard_stats
     from langchain_loopguard.langchain.errors import InvalidResumeError
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "add_loop_guard",
     "batch_signature",
     "call_signature",
+    "guard_stats",
     "guard_subagents",
     "hash_results",
     "is_costly_batch",
@@ -66,7 +68,8 @@ _LATER: dict[str, tuple[str, str | None]] = {
     "LoopGuardMiddleware": ("langchain_loopguard.adapters.middleware", "langchain"),
     "LoopGuardNode": ("langchain_loopguard.adapters.node", "langgraph"),
     "LoopGuardState": ("langchain_loopguard.adapters.node", "langgraph"),
-    "add_loop_guard": ("langchain_loopguard.adapters.node", "langgraph"),
+    "add_loop_guard": ("langchain_loopguard.adapters.wiring", "langgraph"),
+    "guard_stats": ("langchain_loopguard.adapters.wiring", "langgraph"),
     "guard_subagents": ("langchain_loopguard.adapters.subagents", "langchain"),
 }
 

@@ -37,7 +37,7 @@ class ScriptedChatModel(BaseChatModel):
 
     respond: Callable[[Sequence[BaseMessage]], AIMessage]
     requests: list[list[BaseMessage]] = Field(default_factory=list)
-    """Every message list that was sent, in order of arrival."""
+    """Copies of every message list that was sent, in order of arrival."""
 
     @property
     def _llm_type(self) -> str:
@@ -48,14 +48,14 @@ class ScriptedChatModel(BaseChatModel):
         return self.bind()
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
-        self.requests.append(list(messages))
+        self.requests.append([message.model_copy() for message in messages])
         return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
 
     async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
         return self._generate(messages)
 
     def _chunks(self, messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        self.requests.append(list(messages))
+        self.requests.append([message.model_copy() for message in messages])
         message = self.respond(messages)
         if message.content:
             yield ChatGenerationChunk(

@@ -41,7 +41,7 @@ def call_name(call: ToolCall) -> str:
     name = _part(call, "name")
     if not issubclass(type(name), str):
         return ""
-    if name.isascii():
+    if str.isascii(name):
         return str.__str__(name)
     return str.encode(name, "utf-8", "backslashreplace").decode("utf-8")
 

@@ -26,6 +26,8 @@ from langchain_loopguard.core import state
 from langchain_loopguard.core.results import DIGITS, MOST_LINES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from langchain_loopguard.core.kinds import ToolKind
     from langchain_loopguard.core.results import Result
     from langchain_loopguard.core.step import Call, Step
@@ -76,6 +78,9 @@ loops that follow from the table less."""
 _MEMORY = 256
 """Hashes in a generation of what was seen; two generations are kept. Measured: 250 and no limit
 give the same verdicts on all runs and reports."""
+
+_MOST_STORED = _MEMORY + 2 * MOST_LINES
+"""Hashes in a stored generation: the last result may fill it beyond its size."""
 
 _FRAMES = 6
 """Tools whose frames are kept, those used last."""
@@ -161,7 +166,7 @@ class Evidence:
 
     def observe(self, text: bytes) -> bool:
         """Take in what another agent reported; says whether a line of it is new in words."""
-        return self._new_in_words(text.split(b"\n"))
+        return self._new_in_words(text.split(b"\n", MOST_LINES)[:MOST_LINES])
 
     def judge(self, step: Step) -> StepEvidence:
         """Judge a step whose results are known."""
@@ -213,9 +218,7 @@ class Evidence:
         if not result.is_long:
             size = self._size(xxh3_64_intdigest(call.name.encode()) & 0xFFFFFFFF, hashes, form)
         new_in_words = self._new_in_words(lines) and size > 0
-        is_new = False
-        for line in hashes:
-            is_new = not self._seen.add(line) or is_new
+        is_new = self._seen.add_all(hashes)
         again = self._seen.add(call.identity + (form << 1) + 1)
         is_short = size <= SHORT
         if result.failed:
@@ -241,10 +244,8 @@ class Evidence:
         return sum([line not in frame for line in lines]) if differ else len(hashes)
 
     def _new_in_words(self, lines: list[bytes]) -> bool:
-        found = False
-        for line in lines:
-            found = not self._seen.add(xxh3_64_intdigest(line.translate(None, DIGITS), 1)) or found
-        return found
+        words = [xxh3_64_intdigest(line.translate(None, DIGITS), 1) for line in lines]
+        return self._seen.add_all(words)
 
     def to_state(self) -> dict[str, Any]:
         """Return what is remembered in JSON types, at most 4 KB."""
@@ -288,22 +289,28 @@ class _Seen:
 
     def add(self, digest: int) -> bool:
         """Take in a hash; says whether it was there."""
-        short = digest & 0xFFFFFFFF
-        if short in self._new:
-            return True
-        known = short in self._old
-        self._new[short] = None
-        if len(self._new) >= _MEMORY:
-            self._old, self._new = self._new, {}
-            self._packed = state.pack(self._old)
-        return known
+        return not self.add_all((digest,))
+
+    def add_all(self, digests: Iterable[int]) -> bool:
+        """Take in hashes; says whether one of them was not there."""
+        new, old, found = self._new, self._old, False
+        for digest in digests:
+            short = digest & 0xFFFFFFFF
+            if short not in new:
+                found = found or short not in old
+                new[short] = None
+        if len(new) >= _MEMORY:
+            self._old, self._new = new, {}
+            self._packed = state.pack(new)
+        return found
 
     def to_state(self) -> list[str]:
         return [state.pack(self._new), self._packed]
 
     def load_state(self, stored: Any) -> None:
         new, old = state.entries(stored, 2)
-        self._new, self._old = state.hashes(new, _MEMORY), state.hashes(old, _MEMORY)
+        self._new = state.hashes(new, _MOST_STORED)
+        self._old = state.hashes(old, _MOST_STORED)
         self._packed = old
 
 

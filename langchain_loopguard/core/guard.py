@@ -23,6 +23,7 @@ from langchain_loopguard.core.evidence import Evidence
 from langchain_loopguard.core.kinds import declared_kind
 from langchain_loopguard.core.policy import Policy
 from langchain_loopguard.core.results import match_results
+from langchain_loopguard.core.rules.base import kept_names
 from langchain_loopguard.core.step import Call, Step
 
 if TYPE_CHECKING:
@@ -146,22 +147,21 @@ class LoopGuard:
     def approve(self, decision: Decision, *, always: bool = False) -> None:
         """Note that a person let the loop go on.
 
-        Its counts start again, and its numbers double each time in this turn. Loops of the same
-        tools get the same patience: one loop is seen by several rules.
+        Its counts start again, and the numbers of the guard's own rules double each time in this
+        turn. Loops of the same tools get the same patience: one loop is seen by several rules.
 
         Args:
             decision: The decision that asked.
             always: Never ask about this loop again in this conversation.
         """
-        own = any(config.reads_evidence for config in self.policy.rules)
         for finding in decision.findings:
             self._refused.pop(finding.loop, None)
-            for tool in finding.tools:
+            for tool in kept_names(finding.tools):
                 self._patience[tool] = self._patience.pop(tool, 0) + 1
             if always:
                 self._always[finding.loop] = None
             for name, rule in self._rules:
-                if own or name == finding.rule:
+                if self._evidence is not None or name == finding.rule:
                     rule.approve(finding.loop)
         if always:
             self._always.update({f"{call.identity:x}": None for call in decision.record.calls})
@@ -277,9 +277,10 @@ class LoopGuard:
             or all(f"{call.identity:x}" in self._always for call in step.calls)
         ):
             return False
-        if self._patience and finding.tools:
-            times = min([self._patience.get(tool, 0) for tool in finding.tools])
-            finding.threshold *= 2 ** min(times, 16)
+        if self._evidence is None or not (self._patience and finding.tools):
+            return True
+        times = min([self._patience.get(tool, 0) for tool in kept_names(finding.tools)])
+        finding.threshold *= 2 ** min(times, 16)
         return finding.count >= finding.threshold
 
 

@@ -12,7 +12,6 @@ figures in this package's README.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,18 +72,15 @@ HANDOFF = "transfer_to_"
 _HANDOFF_KEY = "__handoff_destination"
 """The key of a tool's `metadata` in which swarm and supervisor say where it hands over to."""
 
-_PREFIX = re.compile(r".*(?:__|[.:/])")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
 
 @lru_cache(maxsize=1024)
 def kind_of_name(name: str) -> ToolKind:
-    """Look a name up in `NAMES`, without a server's prefix: `mcp__files__readFile` is `read_file`.
+    """Look a name up in `NAMES`, in lower case.
 
     Returns:
         A tool that may do anything when the name is not listed.
     """
-    whole = _CAMEL.sub("_", _PREFIX.sub("", name)).replace("-", "_").lower()
+    whole = name.lower()
     if whole.startswith(HANDOFF):
         return ToolKind(handoff=True)
     kind = _OF_NAME.get(whole)

@@ -58,11 +58,12 @@ _OPENS = re.compile(
     rb"""\A (?: [\s\[{(<]
           | \\*"(?:type|text|content|result|output|message|stdout|stderr)\\*"\s?:\s?
           | \\*"(?:text\\*",\s?)? )*
-      (?: Traceback\ \(most | Error\s?: | [A-Za-z_.]{1,80}(?:Error|Exception)\s?[:(] )""",
+      (?: Traceback\ \(most | Error(?:\ [a-z]+){0,3}\s?:
+        | [A-Za-z_.]{1,80}(?:Error|Exception)\s?[:(] )""",
     re.VERBOSE,
 )
-"""A text that begins with a traceback, `Error:` or `SomethingError:`, also as the first text of a
-JSON value."""
+"""A text that begins with a traceback, `Error:`, `Error in a tool:` or `SomethingError:`, also as
+the first text of a JSON value."""
 
 
 class Result:
@@ -91,6 +92,8 @@ class Result:
         self.failed = tells_of_failure(text) if failed is None else failed
         if self.failed:
             text = _without_own_words(text, call)
+        if text[:1] in (b"{", b"["):  # A text inside JSON has lines too.
+            text = text.replace(b"\\n", b"\n")
         self.is_long = len(text) > LONG or text.count(b"\n") > MOST_LINES
         if not self.is_long:
             text = mask_clock(text)

@@ -11,8 +11,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field
 
 from langchain_loopguard import LoopGuardMiddleware
-from tests.adapters.guarded import SEED
-from tests.hosts import ScriptedChatModel, agent_graph, ai_calls
+from tests.adapters.guarded import SEED, WIRINGS
+from tests.hosts import (
+    Counter,
+    ScriptedChatModel,
+    agent_graph,
+    ai_calls,
+    counting_tool,
+    repeating_model,
+)
 
 AGENT_OPTIONS = ("response_format",)
 
@@ -81,3 +88,15 @@ def obedient(calls, answer="This is what I found."):
         return ai_calls(calls, sum(isinstance(message, AIMessage) for message in messages))
 
     return respond
+
+
+WAYS = {**WIRINGS, "middleware": guarded_agent}
+"""Every way to guard a graph from within, by test id."""
+
+
+def looping(build, *, model=None, names=("search",), **options):
+    """Build a graph that repeats one failing call for ever; gives graph, counter and model."""
+    counter = Counter()
+    model = model or repeating_model()
+    tools = [counting_tool(counter, name, native_async=True) for name in names]
+    return build(model, tools, **options), counter, model

@@ -11,7 +11,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 from langchain_loopguard import LoopGuardPolicy
-from langchain_loopguard.messages import tool_calls_of
+from langchain_loopguard.langchain.messages import calls_of as tool_calls_of
 from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
 
 SEED = LoopGuardPolicy.seed()

@@ -26,7 +26,7 @@ GOALS = {
 
 TOOLS = {"changing": "write_file", "reading": "read_file"}
 
-_WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll larch".split()
+_LARGE = 1_000_000
 _STATE_CALLS = 10_000
 _STATE_MOST = 8192
 _REPEAT_MOST = 10.0
@@ -112,59 +112,58 @@ def times() -> list[Goal]:
 
 
 def _step_cost(tool: str, arguments: int, content: int) -> float:
-    """Time steps that are new each time; microseconds of the best round."""
-    count = max(6, min(1000, 4_000_000 // (arguments + content)))
-    chance, best = random.Random(2), float("inf")
-    for _ in range(7 if count > 100 else 4):
-        guard = LoopGuard()
+    """Time steps of which no word comes twice; microseconds of the best piece."""
+    count = 25 if content < _LARGE else 4
+    guard, best = LoopGuard(), float("inf")
+    for start in range(0, 20 * count, count):
         made = [
-            ([_call(tool, _text(chance, arguments))], _text(chance, content)) for _ in range(count)
+            ([_call(tool, n, _text(arguments - 60, n))], _text(content, n))
+            for n in range(start, start + count)
         ]
         best = min(best, _timed(guard, made) / count)
-    return best * 1e6
+    return best / 1e3
 
 
 def _repeat_cost(make: Any) -> float:
     """Time one call with another result of 1 MB each time; milliseconds of the best."""
-    chance, guard = random.Random(3), LoopGuard()
-    calls = [_call("read_file", "report")]
-    return min([_timed(guard, [(calls, make(chance))]) for _ in range(6)]) * 1e3
+    guard = LoopGuard()
+    calls = [_call("read_file", 1, "report")]
+    return min([_timed(guard, [(calls, make(number))]) for number in range(6)]) / 1e6
 
 
-def _timed(guard: LoopGuard, made: list[Any]) -> float:
+def _timed(guard: LoopGuard, made: list[Any]) -> int:
     gc.collect()
     gc.disable()
     try:
-        start = time.perf_counter()
+        start = time.process_time_ns()
         for calls, content in made:
             decision = guard.check(calls)
             guard.record_results(decision.record, [{"tool_call_id": "c", "content": content}])
-        return time.perf_counter() - start
+        return time.process_time_ns() - start
     finally:
         gc.enable()
 
 
-def _call(tool: str, text: str) -> dict[str, Any]:
-    return {"name": tool, "args": {"path": "src/a.py", "text": text}, "id": "c"}
+def _call(tool: str, number: int, text: str) -> dict[str, Any]:
+    return {"name": tool, "args": {"path": f"src/{number:x}.py", "text": text}, "id": "c"}
 
 
-def _text(chance: random.Random, size: int) -> str:
-    line = " ".join(chance.choices(_WORDS, k=10)) + f" {chance.randrange(10**6)}\n"
-    return (f"{chance.random()}\n" + line * (size // len(line) + 1))[:size]
-
-
-_MEGABYTE = 1_000_000
+def _text(size: int, number: int) -> str:
+    """Write lines of some fifty characters, with words of their own for each number."""
+    words = max(1, size // 10)
+    lines = [" ".join([f"@w{word:07x}" for word in range(at, at + 5)]) for at in range(0, words, 5)]
+    return "\n".join(lines).replace("@", f"{number:x}")[:size].ljust(size, "x")
 
 
 def _of(piece: str) -> Any:
-    def make(chance: random.Random) -> str:
-        return (f"{chance.random()} {piece * (_MEGABYTE // len(piece))}")[:_MEGABYTE]
+    def make(number: int) -> str:
+        return (f"{number} {piece * (_LARGE // len(piece))}")[:_LARGE]
 
     return make
 
 
 _TEXTS = {
-    "lines of a log": lambda chance: _text(chance, _MEGABYTE),
+    "lines of a log": lambda number: _text(_LARGE, number),
     "digits": _of("7"),
     "hexadecimal": _of("0123456789abcdef"),
     "clocks": _of("12:34:56.789 "),

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from langchain_loopguard.core import calls, clock, evidence, kinds, results, step
-from langchain_loopguard.core.rules import ceiling, cycle, repeat, stall
+from langchain_loopguard.core.rules import cycle, repeat, stall
 from langchain_loopguard.policy import LoopGuardPolicy
 
 _MISSING = object()
@@ -96,31 +96,25 @@ def _constant(owner: Any, name: str, value: Any) -> Patch:
     return Patch(owner, name, lambda _: value)
 
 
-def _compared(form: Callable[[Any, Any], Any]) -> Patch:
-    """Change the form in which a result is compared; `form` gives `None` to leave it."""
+def _compared(*, digits: bool = False, long_digits: bool = False, lines: bool = True) -> Patch:
+    """Compare results in another form: with digits in errors or in long texts, or without lines
+    inside JSON."""
 
     def make(init: Any) -> Any:
         def changed(self: Any, call: Any, *rest: Any) -> None:
             init(self, call, *rest)
-            other = form(self, call)
-            if other is not None:
-                self.form = other
+            text = results._without_own_words(self.text, call) if self.failed else self.text
+            if lines and text[:1] in (b"{", b"["):
+                text = text.replace(b"\\n", b"\n")
+            breaks = text.count(b"\n")
+            self.is_long = len(text) > results.LONG or breaks > results.MOST_LINES
+            without = not long_digits if self.is_long else self.failed and not digits
+            text = text if self.is_long else results.mask_clock(text)
+            self.form = text.translate(None, results.DIGITS) if without else text
 
         return changed
 
     return Patch(results.Result, "__init__", make)
-
-
-def _error_with_digits(result: Any, call: Any) -> Any:
-    if not result.failed or result.is_long:
-        return None
-    return results.mask_clock(results._without_own_words(result.text, call))
-
-
-def _long_with_digits(result: Any, call: Any) -> Any:
-    if not result.is_long:
-        return None
-    return results._without_own_words(result.text, call) if result.failed else result.text
 
 
 def _blind_to_words(rule: Any) -> Patch:
@@ -171,7 +165,6 @@ MECHANISMS: tuple[Mechanism, ...] = (
         "names: `echo` reads",
         Patch(kinds, "_OF_NAME", lambda known: {k: v for k, v in known.items() if k != "echo"}),
     ),
-    _patched("names: prefix and spelling", *_without(kinds, "_PREFIX", "_CAMEL")),
     _patched("handoff by its prefix", _constant(kinds, "HANDOFF", "\0")),
     # In which form results are compared.
     _patched("clock masks, all", _constant(results, "mask_clock", lambda text: text)),
@@ -179,15 +172,13 @@ MECHANISMS: tuple[Mechanism, ...] = (
     _patched("masks: numbers behind a clock's key", *_without(clock, "_CLOCK_KEY")),
     _patched("masks: UUIDs", *_without(clock, "_UUID")),
     _patched("masks: long hexadecimal ids", *_without(clock, "_ID")),
-    _patched("masks: handles of a page", *_without(clock, "_HANDLE")),
-    _patched("masks: signed addresses", *_without(clock, "_SIGNATURE")),
-    _patched("masks: request ids and tokens", *_without(clock, "_TOKEN")),
-    _patched("digits left out of errors", _compared(_error_with_digits)),
+    _patched("digits left out of errors", _compared(digits=True)),
     _patched(
         "the call's own words in errors",
         _constant(results, "_without_own_words", lambda text, _: text),
     ),
-    _patched("long texts without digits", _compared(_long_with_digits)),
+    _patched("long texts without digits", _compared(long_digits=True)),
+    _patched("lines of a text inside JSON", _compared(lines=False)),
     _patched(
         "long texts as a whole",
         _constant(results, "LONG", _NEVER),
@@ -233,7 +224,6 @@ MECHANISMS: tuple[Mechanism, ...] = (
     _tuned("*stall*: 12 after a change (8 instead)", stall={"ask_after_change": 8}),
     _tuned("*in vain*: calls made again ask", in_vain={"repeats": _NEVER}),
     _tuned("*in vain*: 15 where a tool reads", in_vain={"ask": _NEVER}),
-    _patched("*ceiling*: new words excuse", _blind_to_words(ceiling._Ceiling)),
     _tuned("*ceiling*: 10 for changes (20 instead)", ceiling={"changing": 20}),
     _tuned("*ceiling*: 20 for shells (50 instead)", ceiling={"shell": 50}),
     _tuned("*ceiling*: 50 in all", ceiling={"total": _NEVER}),

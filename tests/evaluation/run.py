@@ -13,7 +13,7 @@ from tests.evaluation.ablation import effect
 from tests.evaluation.judge import Verdict, verdicts, wrong
 from tests.evaluation.mechanisms import MECHANISMS
 from tests.evaluation.score import goals, scores
-from tests.evaluation.sets import all_sets, name_of
+from tests.evaluation.sets import LOOKS, all_sets, name_of
 
 _DEFAULT = "default"
 _OFF = "off: "
@@ -46,6 +46,7 @@ def measure(*, workers: int | None = None, only_default: bool = False) -> dict[s
         "goals": [goal._asdict() for goal in (*goals(counted[_DEFAULT]), cost.state_goal())],
         "scores": counted,
         "wrong": misses(default),
+        "classes": classes(default["fresh"]),
         "mechanisms": {
             mechanism.name: effect(default, found[_OFF + mechanism.name]).as_dict()
             for mechanism in (() if only_default else MECHANISMS)
@@ -74,3 +75,15 @@ def misses(found: dict[str, list[Verdict]]) -> dict[str, dict[str, str]]:
         }
         for name, given, _ in all_sets()
     }
+
+
+def classes(found: list[Verdict]) -> dict[str, list[int]]:
+    """Count the labelled loops of the fresh runs by kind: found, and of how many."""
+    (fresh,) = [given for name, given, _ in all_sets() if name == "fresh"]
+    counted: dict[str, list[int]] = {}
+    for run, verdict in zip(fresh, found, strict=True):
+        if run.get("label") == "loop":
+            kind = counted.setdefault(LOOKS.get(run["class"], "other"), [0, 0])
+            kind[0] += verdict.ask is not None
+            kind[1] += 1
+    return dict(sorted(counted.items(), key=lambda item: -item[1][1]))

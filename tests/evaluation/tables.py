@@ -82,11 +82,20 @@ def misses_table(wrong: dict[str, dict[str, str]]) -> str:
     return _table(["set", "loops missed", "loops found late", "good work stopped"], rows)
 
 
+def classes_table(classes: dict[str, list[int]]) -> str:
+    """Show how many loops of each kind are found."""
+    return _table(
+        ["what the loop looks like", "found", "of"],
+        [[name, str(found), str(of)] for name, (found, of) in classes.items()],
+    )
+
+
 def blocks(measured: dict[str, Any]) -> dict[str, str]:
     """Write the marked blocks of the README."""
     found = {
         "goals": goals_table(measured["goals"]),
         "misses": misses_table(measured["wrong"]),
+        "classes": classes_table(measured["classes"]),
         "parts": parts_table(measured["mechanisms"]),
         "presets": scores_table(measured["scores"], "preset: "),
     }

@@ -31,7 +31,7 @@ from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, T
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler
-from langchain_loopguard.messages import SOURCE, without_notice
+from langchain_loopguard.langchain.marks import SOURCE, mark_of
 from langchain_loopguard.node import LoopGuardState
 from tests.adapters.guarded import by_hand, owned
 from tests.faults.scenarios import (
@@ -347,7 +347,7 @@ class Worker:
 
     async def _close(self, messages: Sequence[BaseMessage]) -> None:
         counts = await self._counts()
-        plain = [_plain(message, self._adapter) for message in messages]
+        plain = [_plain(message) for message in messages]
         self._log.add("final", messages=plain, counts=counts)
 
     async def _counts(self) -> Any:
@@ -358,7 +358,8 @@ class Worker:
             saved = self._saver.get_tuple(config)
         counts = saved.checkpoint["channel_values"].get("loop_guard")
         # Ids of messages are other ones in every run.
-        return counts and {**counts, "last": None}
+        ids = ("first", "human", "last", "recent", "warnings")
+        return counts and {key: value for key, value in counts.items() if key not in ids}
 
     async def _call(self, method: str, *args: Any, **options: Any) -> Any:
         args = (self._config,) if method == "get_state" else (*args, self._config)
@@ -428,14 +429,10 @@ def _without_time(text: str) -> str:
     return re.sub(r",? in [\d.]+ (seconds|minutes|hours)", "", text)
 
 
-def _plain(message: BaseMessage, adapter: str) -> dict[str, Any]:
+def _plain(message: BaseMessage) -> dict[str, Any]:
     """Give a message without what may be another in every run."""
     by_guard = message.additional_kwargs.get("lc_source") == SOURCE
     content = message.content
-    if adapter.startswith("handler") and isinstance(message, ToolMessage):
-        # A callback can only change messages in memory: a hint that the model was given is lost
-        # if the process dies before the host saves again.
-        content = without_notice(message).content
     if isinstance(content, str):
         content = _without_time(content)
     return {
@@ -445,7 +442,7 @@ def _plain(message: BaseMessage, adapter: str) -> dict[str, Any]:
         "call": getattr(message, "tool_call_id", None),
         "status": getattr(message, "status", None),
         "by_guard": by_guard,
-        "approved": message.response_metadata.get("loop_guard_approved", False),
+        "approved": mark_of(message).approved,
     }
 
 

@@ -10,7 +10,6 @@ from langchain_loopguard.replay import Conversation, replay
 from langchain_loopguard.replay.compare import (
     CompareWork,
     Standing,
-    first_fire,
     incident_run,
     systems,
 )
@@ -117,10 +116,10 @@ def test_a_standing_knows_the_middle_of_the_first_asks():
 def test_the_first_fire_is_the_earlier_one_of_ask_and_stop():
     report = replay(incident_run(), LoopGuardPolicy.preset("hermes_agent"))
     assert report.ask is None
-    assert first_fire(report) == report.stop
+    assert report.first_fire == report.stop
 
 
 def test_a_comparison_keeps_no_findings():
     compared = CompareWork(SYSTEMS)(repeating(9))
-    assert len(compared.reports) == len(SYSTEMS)
-    assert all(report.findings == () for report in compared.reports)
+    assert len(compared) == len(SYSTEMS)
+    assert all(report.findings == () for report in compared)

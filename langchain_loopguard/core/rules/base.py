@@ -144,7 +144,6 @@ class OwnRule(Rule):
     ) -> Finding:
         """Put what was counted into words."""
         shown = ", ".join(dict.fromkeys(tools)) or "a tool without a name"
-        does = "a warning is due at" if action is Action.WARN else "a person is asked at"
         return Finding(
             self.name,
             action,
@@ -154,7 +153,7 @@ class OwnRule(Rule):
             since=since,
             loop=f"{self.name}:{loop}",
             to_model=self.advice,
-            to_person=f"{self.fact.format(tools=shown, count=count)} ({does} {threshold}).",
+            to_person=f"{self.fact.format(tools=shown, count=count)}.",
         )
 
     def judge(

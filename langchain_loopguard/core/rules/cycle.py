@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 8
 _NEWS_ONE_IN = 3
+_TOOLS = 3
+"""Names kept of a step's tools."""
 
 
 class Cycle(RuleConfig):
@@ -64,7 +66,7 @@ class _Cycle(OwnRule):
 
     def check(self, step: Step) -> Finding | None:
         last = self._last
-        last.append((step.identity, kept_names(step.tools)))
+        last.append((step.identity, kept_names(step.tools)[:_TOOLS]))
         found: Finding | None = None
         for period in range(2, self._config.longest + 1):
             equal = self._equal[period]
@@ -107,7 +109,7 @@ class _Cycle(OwnRule):
                 last,
                 _LONGEST + 1,
                 state.digest,
-                lambda names: [state.text(name) for name in state.entries(names, _LONGEST)],
+                lambda names: [state.text(name) for name in state.entries(names, _TOOLS)],
             )
         ]
         rows = state.each(equal, _LONGEST + 1, state.count, state.count)

@@ -65,6 +65,8 @@ class _Error(OwnRule):
         self._errors: dict[int, tuple[int, int, int, list[str]]] = {}
 
     def check(self, step: Step) -> Finding | None:
+        if not self._errors:
+            return None
         called = set(kept_names(step.tools))
         for form, (count, since, limit, tools) in self._errors.items():
             if count >= limit and (len(tools) >= _ANY_TOOL or not called.isdisjoint(tools)):

@@ -1,0 +1,259 @@
+"""Which of a step's calls asks a person, which wait, and by which signals?
+
+A step is asked about once, however many of its calls start. In a `ToolNode` all of them run in
+one graph task: the first to start asks, the others repeat its interrupt. With `create_agent`
+each runs in a task of its own: the first asks, the others are parked, which leaves them undone
+until the resume. In the functional API the task that called them waits for the first of them in
+its own order, so there each repeats the interrupt. On a resume LangGraph starts all these tasks
+again, in any order. A task that has asked must call `interrupt` again in each attempt, since
+LangGraph matches answers to interrupts by their order within the task, and a tool may ask
+questions of its own after ours.
+
+Imports LangGraph, so it is loaded only inside a graph. The `repr` of a signal shows neither
+arguments nor what a person said, since LangChain logs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableLambda
+from langgraph.errors import GraphInterrupt, ParentCommand
+from langgraph.prebuilt.tool_node import ToolInvocationError
+from langgraph.types import Command
+
+from langchain_loopguard.adapters import _langgraph
+from langchain_loopguard.adapters.runs import MISSING, is_answer_map
+from langchain_loopguard.core.errors import LoopDetectedError
+from langchain_loopguard.langchain.question import QUESTION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from langchain_core.messages import AIMessage
+    from langgraph.types import Interrupt
+
+    from langchain_loopguard.adapters.conversations import Pending
+    from langchain_loopguard.adapters.runs import Run
+
+__all__ = [
+    "LastWordError",
+    "PersonAskedError",
+    "Question",
+    "RefusedCallError",
+    "ask",
+    "find_question",
+    "say_last",
+]
+
+
+class PersonAskedError(GraphInterrupt):
+    """LangGraph's signal that a person is asked.
+
+    LangGraph says that this class is never raised directly. Here it either repeats what
+    `interrupt` raised, or holds no interrupt and only means that the task is not done: a question
+    of its own in each task would have to be answered one by one.
+    """
+
+    def __str__(self) -> str:
+        """Say what whoever swallows it may show to the model."""
+        return "This call was not run yet: a person is asked about it first."
+
+    __repr__ = __str__
+
+
+class LastWordError(ParentCommand):
+    """LangGraph's signal that a node ends with a message."""
+
+    def __repr__(self) -> str:
+        """Say what it is, by the name that LangGraph's users know."""
+        return f"{ParentCommand.__name__}(<a final message>)"
+
+    __str__ = __repr__
+
+
+class RefusedCallError(LoopDetectedError, ToolInvocationError, RuntimeError):
+    """A call that is not run; `message` is for the model, `str()` for a person.
+
+    LangGraph's `ToolNode` (and so `create_agent`) makes an error message of it, as it does with a
+    call whose arguments are wrong; elsewhere it is a `LoopDetectedError`. A `RuntimeError` as
+    well, because LangGraph's default retry policy doesn't retry those.
+    """
+
+    message: str
+
+    def __init__(self, loop: LoopDetectedError, text: str) -> None:
+        """Refuse a call with `text`, because of `loop`."""
+        # The bases' own constructors want a validation error and format it.
+        Exception.__init__(self, text)
+        self.signature, self.tools = loop.signature, loop.tools
+        self.count, self.threshold = loop.count, loop.threshold
+        self.message = text
+        self.tool_name, self.tool_kwargs = ", ".join(loop.tools), {}
+        self.source = loop  # type: ignore[assignment] # no validation failed here
+        self.filtered_errors = []
+
+    def __str__(self) -> str:
+        """Say what was detected."""
+        return str(self.source)
+
+    def __repr__(self) -> str:
+        """Say what the model is to read: a `ToolNode` that handles every error shows it this."""
+        return self.message
+
+
+def say_last(node: str, key: str, message: AIMessage) -> Exception | None:
+    """Give the signal that ends the running node with a message as its output.
+
+    LangGraph takes a command that a node's inside addresses to the node for the node's own
+    output, so the graph goes on as if the model had spoken these words. Such an output is never
+    streamed, so the message is also the output of a small run with the node's name.
+
+    Returns:
+        `None` where there are no messages to add to, in the functional API for instance.
+    """
+    if not node or not isinstance(_langgraph.read_channel(key), list | tuple):
+        return None
+    said: RunnableLambda[Any, Any] = RunnableLambda(lambda _: {key: [message]}, name=node)
+    said.invoke({})
+    return LastWordError(Command(graph=node, update={key: [message]}))
+
+
+@dataclass(slots=True, eq=False)
+class Question:
+    """An interrupt about one step.
+
+    Attributes:
+        ids: The interrupts' ids; more than one if it had to be asked again.
+        tasks: The namespaces of the tasks that asked.
+        sharers: The namespaces of all tasks that run a call of the step, with the attempt in
+            which each came first.
+        asked_in: The session that asked last; an answer comes in a later one.
+        answered_in: The session that got the answer.
+        interrupts: The interrupts that are open.
+        taken_by: The namespace of the task whose interrupt was answered.
+        payload: What was asked, in this process or another one.
+        saved: The answer that a task of another process took, `MISSING` without one.
+        attempts: What came of asking in each attempt: the exception to raise in every call of
+            that attempt, `None` when it was answered.
+    """
+
+    ids: set[str] = field(default_factory=set)
+    tasks: set[str] = field(default_factory=set)
+    sharers: dict[str, UUID] = field(default_factory=dict)
+    asked_in: UUID | None = None
+    answered_in: UUID | None = None
+    interrupts: tuple[Interrupt[Any], ...] = ()
+    taken_by: str = ""
+    payload: Mapping[str, Any] | None = None
+    saved: Any = MISSING
+    attempts: dict[UUID, Exception | None] = field(default_factory=dict)
+
+    def is_replayed_by(self, run: Run) -> bool:
+        """Tell whether the graph was taken back to before this question, which was answered.
+
+        The tasks are new ones then. A person who goes back may want to answer otherwise.
+        """
+        known = run.ns in self.sharers or run.session == self.answered_in
+        return self.answered_in is not None and not known
+
+    def blocks(self, run: Run) -> Exception | None:
+        """Give what a call raises that can't ask and finds no answer, `None` if it can."""
+        if run.attempt in self.attempts:
+            earlier = self.attempts[run.attempt]
+            return (
+                PersonAskedError(self.interrupts)
+                if isinstance(earlier, GraphInterrupt)
+                else earlier
+            )
+        self.sharers.setdefault(run.ns, run.attempt)
+        if self._is_asked_by(run) or self._answer_to(run) is not MISSING:
+            return None
+        return PersonAskedError(self.interrupts if run.is_called else ())
+
+    def repeat(self, run: Run) -> Exception | None:
+        """Call `interrupt` again in a task that has asked, although the answer is known."""
+        again = run.ns in self.tasks and run.attempt not in self.attempts
+        if not again or self.taken_by not in {"", run.ns} or self.payload is None:
+            return None
+        try:
+            self.ask(run, self.payload, {})
+        except GraphInterrupt as error:
+            return error
+        return None
+
+    def ask(self, run: Run, payload: Mapping[str, Any], schema: dict[str, Any]) -> Any:
+        """Give the answer, or interrupt the run's task.
+
+        Raises:
+            PersonAskedError: If there is none yet.
+        """
+        self.sharers.setdefault(run.ns, run.attempt)
+        if not self._is_asked_by(run):
+            return self._answer_to(run)
+        self.tasks.add(run.ns)
+        self.ids.add(_langgraph.question_id(run.ns))
+        self.payload = payload
+        try:
+            value = _langgraph.ask_person({**payload}, schema)
+        except GraphInterrupt as unanswered:
+            # An interrupt made by hand could never be answered.
+            self.interrupts = unanswered.args[0]
+            self.ids.update(item.id for item in self.interrupts)
+            self.asked_in = run.session
+            self.attempts[run.attempt] = error = PersonAskedError(self.interrupts)
+            raise error from None
+        self.attempts[run.attempt] = None
+        self.taken_by = run.ns
+        return value
+
+    def _is_asked_by(self, run: Run) -> bool:
+        """Tell whether the run's task is the one to ask: nobody did yet, or this one did."""
+        own = _langgraph.question_id(run.ns)
+        # A map of answers that holds it shows that it asked in a process that is gone.
+        held = is_answer_map(run.resume) and own in run.resume
+        # Where the graph's own run is not seen, neither is what it was resumed with: a task that
+        # comes again may be the one that gets the answer.
+        again = not run.rooted and self.sharers.get(run.ns, run.attempt) != run.attempt
+        return not self.ids or run.ns in self.tasks or own in self.ids or held or again
+
+    def _answer_to(self, run: Run) -> Any:
+        """Pick the answer out of what the graph was resumed with, `MISSING` if there is none.
+
+        There is none either where the resume answered an earlier question.
+        """
+        if self.saved is not MISSING:
+            return self.saved
+        if run.session == self.asked_in:
+            return MISSING
+        if not is_answer_map(run.resume):
+            if run.resume is not MISSING:
+                return run.resume
+            given = _langgraph.given_resume()
+            return MISSING if given is None else given
+        return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
+
+
+def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, Any]) -> Any:
+    """Ask about a step, or give the answer; see `gate.Ask`."""
+    pending.question = pending.question or Question()
+    return pending.question.ask(run, payload, schema)
+
+
+def find_question(pending: Pending, run: Run) -> Question | None:
+    """Find what another process has asked about a step, and the answer it has got."""
+    question: Question | None = None
+    for asked in _langgraph.saved_questions():
+        value = asked.value
+        ours = isinstance(value, dict) and value.get("type") == QUESTION
+        if ours and not pending.call_ids.isdisjoint(value.get("tool_call_ids", ())):
+            question = question or Question()
+            question.ids.add(asked.id)
+            question.payload = value
+            if asked.id == _langgraph.question_id(run.ns):
+                question.tasks.add(run.ns)
+            if asked.answers:
+                question.saved = asked.answers[0]
+    return question

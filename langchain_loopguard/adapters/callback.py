@@ -1,0 +1,311 @@
+"""What does the handler do with each callback event?
+
+It places the event, has the gate decide, and raises what the host makes the decision of. What is
+to be raised is worked out first and raised last, so that a fault of the guard and a decision of
+the guard can't be mixed up. It saves nothing itself: every count is read from the graph's own
+messages, and what became of a step is written into its results before the host saves them.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from langchain_loopguard.adapters.deciding import Deciding
+from langchain_loopguard.adapters.runs import RunTree
+from langchain_loopguard.langchain.errors import is_signal
+from langchain_loopguard.langchain.options import (
+    Options,
+    Scope,
+    ShowContent,
+    check_choice,
+    check_count,
+    check_name,
+)
+from langchain_loopguard.langchain.telemetry import SignalFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.outputs import LLMResult
+
+    from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.langchain.options import IsUserMessage, OnDetected
+    from langchain_loopguard.langchain.telemetry import Count
+    from langchain_loopguard.langchain.wording import Wording
+    from langchain_loopguard.policy import LoopGuardPolicy
+
+__all__ = ["LoopGuardCallbackHandler"]
+
+_MODES = ("interrupt", "refuse", "raise", "warn", "observe")
+"""Without `wrap_up`: a handler can't call a model without its tools."""
+
+
+class LoopGuardCallbackHandler(BaseCallbackHandler):
+    """Stops an agent that repeats its tool calls, from `config["callbacks"]`.
+
+    Pass one instance to the call of the agent or graph (`config={"callbacks": [handler]}`) or
+    bind it with `with_config`; it may serve any number of threads, in sync and async runs alike.
+    Attached to a model or a tool alone it sees too little to stop every loop.
+
+    On the call of a whole team's graph it also finds agents that hand over to each other for
+    ever, in a swarm or under a supervisor; agents that work side by side are counted apart.
+
+    It keeps its counts in the thread's messages, so that any number of processes may take turns
+    on one thread. It can't add messages to a history: when a user writes something new while a
+    person is asked, the calls that wait are left without results, which model APIs refuse.
+    Complete it first, with `langchain_loopguard.langchain.repair.complete` for instance;
+    `add_loop_guard` and `LoopGuardMiddleware` do it by themselves.
+
+    A tracer that stands before this handler in the list sees a call that is held back start and
+    never end.
+
+    Args:
+        policy: What counts as a loop; `LoopGuardPolicy()` without one.
+        on_detected: What happens to a step that is a loop. `"interrupt"` asks a person with
+            `langgraph.types.interrupt`, once for the step, before any of it runs; in a graph
+            without a checkpointer the run ends with a final message, and outside a graph in
+            `LoopDetectedError`. `"raise"` ends the run in `LoopDetectedError`; in a graph with a
+            checkpointer the calls are answered first, so that the thread can go on later.
+            `"refuse"` has the calls answered with an error and lets the model go on, until
+            `LoopGuardPolicy.max_refusals` ends the run; where no `ToolNode` runs the call, the
+            error that is raised holds that text. `"warn"` only tells, and `"observe"` only
+            records. A callable gets a `Detected` and gives one of these, or an answer.
+        scope: `"thread"` counts for each `configurable.thread_id`, and for each run of the
+            outermost chain without one; agents inside an agent are counted on their own.
+            `"handler"` counts over all runs that this instance sees, for a loop written by hand
+            that feeds nothing back: use one instance for each conversation.
+        messages_key: The key of a graph's state that holds the messages.
+        show_content: How much of arguments and results a question shows.
+        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
+        is_user_message: Which human messages a user wrote; see `Options`.
+        wording: The sentences to use instead of `Wording`'s.
+        notify: Called with each decision that something is done about, in place of the log.
+        max_conversations: How many conversations are remembered when none of their agents is at
+            work; those at work are remembered besides.
+        fail_open: Whether a fault of the guard itself is logged and the agent goes on unguarded;
+            `False` raises it.
+
+    Raises:
+        ValueError: If an option has a value it can't have; the message names both.
+    """
+
+    raise_error = True
+    # In async code, a handler that isn't run inline is run after the event, in a thread.
+    run_inline = True
+
+    def __init__(
+        self,
+        policy: LoopGuardPolicy | None = None,
+        *,
+        on_detected: OnDetected = "interrupt",
+        scope: Scope = "thread",
+        messages_key: str = "messages",
+        show_content: ShowContent = "full",
+        agent_inbox: bool = False,
+        is_user_message: IsUserMessage = None,
+        wording: Wording | Mapping[str, str] | None = None,
+        notify: Callable[[Decision], None] | None = None,
+        max_conversations: int = 1000,
+        fail_open: bool = True,
+    ) -> None:
+        super().__init__()
+        self.options = Options(
+            policy=policy,  # type: ignore[arg-type] # `None` is the default policy
+            on_detected=on_detected,
+            show_content=show_content,
+            agent_inbox=agent_inbox,
+            is_user_message=is_user_message,
+            wording=wording,  # type: ignore[arg-type] # a mapping is read there
+            fail_open=fail_open,
+            allowed=_MODES,
+        )
+        check_choice("scope", scope, ("thread", "handler"))
+        check_name("messages_key", messages_key)
+        check_count("max_conversations", max_conversations)
+        if notify is not None and not callable(notify):
+            raise ValueError(f"notify: must be callable or None, not {notify!r}")
+        self.scope: Scope = scope
+        self.messages_key = messages_key
+        self.notify = notify
+        self.max_conversations = max_conversations
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start with nothing seen."""
+        self._lock = threading.RLock()
+        self._runs = RunTree()
+        self._deciding = Deciding(
+            self.options,
+            self._runs,
+            self._lock,
+            scope=self.scope,
+            messages_key=self.messages_key,
+            limit=self.max_conversations,
+            notify=self.notify,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the options: a copy has seen nothing, and runs that are open aren't its own."""
+        made = {"_lock", "_runs", "_deciding"}
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Start with nothing seen."""
+        vars(self).update(state)
+        self._begin()
+
+    @property
+    def policy(self) -> LoopGuardPolicy:
+        """What counts as a loop."""
+        return self.options.policy
+
+    @property
+    def ignore_retriever(self) -> bool:
+        """Retrievers call no tools."""
+        return True
+
+    @property
+    def ignore_custom_event(self) -> bool:
+        """Custom events are what the handler sends, not what it hears."""
+        return True
+
+    def stats(self) -> Mapping[Count, int]:
+        """Count what it did since it was made, over all threads; see `Stats`."""
+        return self._deciding.gate.stats()
+
+    # --- Events ---------------------------------------------------------------------------
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,  # noqa: ARG002
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
+        """Place the run; a resume brings its answer here."""
+        try:
+            with self._lock:
+                run = self._runs.start(run_id, parent_run_id, metadata)
+                if not run.ns or type(inputs) is not dict:
+                    self._runs.took(run, inputs)
+                elif run.attempt is run_id:
+                    self._deciding.lend(run, inputs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
+            self._deciding.fault(error)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Mark results that the host is about to save; end a run that no model call has ended.
+
+        Raises:
+            LoopDetectedError: If the run was to end, and went on to its own end without a model.
+        """
+        self._carry_out(partial(self._deciding.chain_ended, run_id, outputs))
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Forget the run."""
+        self._carry_out(partial(self._deciding.forget, run_id))
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
+        """Read the history; ask about a loop whose calls have results although nobody decided.
+
+        Raises:
+            GraphInterrupt: LangGraph's signal that a person is asked.
+            ParentCommand: LangGraph's signal that the node ends with a final message.
+            LoopDetectedError: If the run is to end.
+        """
+        sent = messages[0] if messages else []
+        self._carry_out(
+            partial(self._deciding.model_starts, run_id, parent_run_id, metadata, sent), run_id
+        )
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Remember the AI message until its tools start."""
+        generations = response.generations[0] if response.generations else []
+        message = getattr(generations[0], "message", None) if generations else None
+        self._carry_out(partial(self._deciding.model_spoke, run_id, message))
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Forget the run."""
+        self._carry_out(partial(self._deciding.forget, run_id))
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Let the call run, or keep it from running by raising.
+
+        Raises:
+            GraphInterrupt: LangGraph's signal that a person is asked about the step.
+            LoopDetectedError: If the call is refused, or the run is to end.
+            InvalidResumeError: If the graph was resumed with a value that is no answer.
+        """
+        call = {
+            "name": (serialized or {}).get("name") or kwargs.get("name") or "",
+            "args": input_str if inputs is None else inputs,
+            "id": kwargs.get("tool_call_id"),
+        }
+        # `Runnable.with_retry` tags each attempt after the first.
+        again = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
+        self._carry_out(
+            partial(self._deciding.tool_starts, run_id, parent_run_id, metadata, call, again=again),
+            run_id,
+        )
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note what the tool gave."""
+        self._carry_out(partial(self._deciding.tool_ended, run_id, output, "success"))
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """Note the error as what the tool gave, unless the graph only waits or ends."""
+        if is_signal(error):
+            self._carry_out(partial(self._deciding.forget, run_id))
+        else:
+            self._carry_out(partial(self._deciding.tool_ended, run_id, repr(error), "error"))
+
+    def _carry_out(
+        self, act: Callable[[], Exception | None], held_back: UUID | None = None
+    ) -> None:
+        """Act, and raise what comes of it; a run that is held back has no end of its own."""
+        signal = None
+        try:
+            signal = act()
+            if signal is not None and held_back is not None:
+                self._deciding.forget(held_back)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._deciding.fault(error)
+        if signal is not None:
+            SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
+            raise signal
+
+
+_DOES = {
+    "PersonAskedError": "asks a person",
+    "RefusedCallError": "holds a call back",
+    "GraphInvalidResumeError": "got a value that is no answer",
+}

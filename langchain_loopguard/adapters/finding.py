@@ -1,0 +1,331 @@
+"""Which step is it, in which conversation, and what stands before it?
+
+Finds the AI message behind a tool call, or the history that a model call continues: in the
+graph's state, in what a model has just said, or nowhere, when the call is a step of its own. What
+is to be done about a step is not decided here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_loopguard.adapters.conversations import Conversations, Pending, call_in
+from langchain_loopguard.adapters.runs import MISSING, configurable
+from langchain_loopguard.langchain.marks import is_generated
+from langchain_loopguard.langchain.messages import (
+    calls_of,
+    id_of,
+    key_of,
+    makes_calls,
+    short,
+    step_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_loopguard.adapters.conversations import Conversation, Session
+    from langchain_loopguard.adapters.gate import Gate
+    from langchain_loopguard.adapters.runs import Key, Run, RunTree
+    from langchain_loopguard.langchain.history import Reader
+
+__all__ = ["Place", "StepFinder", "can_ask", "in_task", "is_users"]
+
+
+class Place(NamedTuple):
+    """Where the AI message is that makes a call.
+
+    Attributes:
+        kept: Its conversation.
+        messages: The messages that it stands in.
+        at: Its place in them, -1 where no message makes the call.
+        in_state: Whether they are the graph's state.
+    """
+
+    kept: Conversation
+    messages: Sequence[BaseMessage] = ()
+    at: int = -1
+    in_state: bool = False
+
+
+def in_task(run: Run) -> bool:
+    """Tell whether LangGraph can be asked about the task that a run is in."""
+    return _host(run)[0]
+
+
+def can_ask(run: Run) -> bool:
+    """Tell whether a person can be asked in the task that a run is in."""
+    return _host(run)[1]
+
+
+def _host(run: Run) -> tuple[bool, bool]:
+    if run.host is None:
+        run.host = (False, False)
+        if run.ns:
+            from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+
+            inside = _langgraph.runs_in(run.ns)
+            run.host = (inside, inside and _langgraph.can_ask())
+    return run.host
+
+
+class StepFinder:
+    """Finds the steps of one handler's conversations and reads what stands before them."""
+
+    def __init__(self, gate: Gate, runs: RunTree, *, scope: str, limit: int) -> None:
+        """Take the handler's options."""
+        self.gate = gate
+        self.runs = runs
+        self.table = Conversations(self._new_reader, limit, runs)
+        self._scope = scope
+
+    def _new_reader(self) -> Reader:
+        reader = self.gate.open(None)
+        if reader is None:
+            raise LookupError("no counts are those of no release")
+        return reader
+
+    # --- Conversations; the caller holds the handler's lock --------------------------------
+
+    def keys(self, run: Run) -> tuple[Key, Key]:
+        """Name the conversations that a run may belong to.
+
+        Returns:
+            First that of an agent that lives inside one task, a loop in a node. Then that of the
+            agent around the run: the model and the tools of one agent are different tasks of one
+            graph. Outside a graph the two are the same.
+        """
+        if self._scope == "handler":
+            base: Key = ("handler",)
+        else:
+            thread = configurable().get("thread_id")
+            saved = thread is not None and (can_ask(run) or not in_task(run))
+            base = ("thread", str(thread)) if saved else ("session", run.session.int)
+        agent: Key = (*base, run.scope, run.around)
+        return ((*base, f"{run.ns}|", run.around) if run.ns else agent), agent
+
+    def of_model(self, run: Run, sent: Sequence[BaseMessage]) -> Conversation:
+        """Find the conversation that a model call continues."""
+        if run.is_loose and self._scope != "handler":
+            return self.table.get(self.table.loop_of(sent) or ("loose", run.id.int), run)
+        task, agent = self.keys(run)
+        within = task != agent and self.table.find(task) is not None
+        return self.table.get(task if within else agent, run, in_task=within)
+
+    def of_call(self, run: Run, call: dict[str, Any], state: Sequence[BaseMessage]) -> Place:
+        """Find the AI message that makes a call; its id is filled in where it came without."""
+        if run.is_loose and self._scope != "handler":
+            task = agent = self.table.loop_with(call) or ("loose", run.id.int)
+        else:
+            task, agent = self.keys(run)
+        at = _place_of(call, state) if call["id"] and not run.around else -1
+        if at >= 0:
+            return Place(self.table.get(agent, run), state, at, in_state=True)
+        for key in (task, agent) if task != agent else (agent,):
+            kept = self.table.find(key)
+            for said in reversed(kept.spoken if kept is not None else ()):
+                made = call_in(said.message, call)
+                if made is not None:
+                    call["id"] = made
+                    # A loop in one node: what it adds is not in the graph's state.
+                    within = key != agent or (task != agent and said.attempt == run.attempt)
+                    kept = self.table.get(task if within else agent, run, in_task=within)
+                    return Place(kept, [*said.sent, said.message], len(said.sent))
+        for key in (task, agent):
+            kept = self.table.find(key)
+            known = kept.step_with(call["id"]) if kept is not None and call["id"] else None
+            if kept is not None and known is not None:
+                return Place(kept, [known.step.message], 0, in_state=known.in_state)
+        return Place(self.table.get((*agent, "direct"), run))
+
+    # --- Steps; the caller holds the conversation's lock ------------------------------------
+
+    def step_of_call(
+        self, place: Place, run: Run, session: Session, call: dict[str, Any], *, again: bool
+    ) -> Pending:
+        """Give the step of a call that starts; what stands before it is read.
+
+        Args:
+            place: Where its AI message is.
+            run: The tool's run.
+            session: The run's session.
+            call: The call.
+            again: Whether it is a further attempt of a call that failed.
+        """
+        kept, messages, at = place.kept, place.messages, place.at
+        if at < 0:
+            tried = self._tried(kept, run, call, again=again)
+            if tried is not None:
+                return tried
+            call["id"] = call["id"] or str(run.id)
+            made = {"name": call["name"], "args": _args(call), "id": call["id"]}
+            messages, at = [AIMessage("", id=f"direct:{run.id}", tool_calls=[made])], 0
+        message = messages[at]
+        pending = kept.steps.get(key_of(message))
+        question = pending.question if pending is not None else None
+        if question is not None and question.is_replayed_by(run):
+            kept.reader, pending = self.table.new_reader(), None
+        if pending is not None and (message.id or pending.step.index == at):
+            return pending
+        self._read_before(place, run, session, messages, at)
+        parent = run.parent if place.at < 0 else None
+        step = step_at(messages, at)
+        return kept.add(Pending(step, messages, parent=parent, in_state=place.in_state))
+
+    def _tried(
+        self, kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
+    ) -> Pending | None:
+        """Find the step of an earlier attempt of a call that no AI message makes."""
+        last = kept.last
+        if last is None or run.parent is None or last.parent != run.parent:
+            return None
+        made = calls_of(last.step.message)[0]
+        same = (made["name"], made["args"]) == (call["name"], _args(call))
+        if not same or not (again or call["id"] == made["id"]):
+            return None
+        call["id"] = made["id"]
+        return last
+
+    def _read_before(
+        self, place: Place, run: Run, session: Session, messages: Sequence[BaseMessage], at: int
+    ) -> None:
+        """Read what stands before a step."""
+        kept = place.kept
+        if place.in_state:
+            if not self.begin_turn(kept, run, session, messages[:at]):
+                self.read(kept, messages[:at])
+            return
+        opening = kept.openings.pop(key_of(messages[at]), "")
+        if opening:
+            self.prompted(kept, opening)
+        self._read_outputs(kept)
+        if place.at < 0:
+            self._new_input(kept, run)
+        else:
+            self.read(kept, messages[:at])
+
+    def begin_turn(
+        self, kept: Conversation, run: Run, session: Session, messages: Sequence[BaseMessage]
+    ) -> bool:
+        """Begin a turn where a graph's run was started with an input; tells whether it did."""
+        if session.begun or not run.ns or run.scope or run.around or kept.key[-2:] == (run.ns, ""):
+            return False
+        leader = self.runs.get(run.session)
+        if leader is None or not leader.has_input:
+            return False
+        session.begun = True
+        if not kept.reader.knows(messages):
+            kept.steps.clear()
+        self.gate.start_run(kept.reader, messages)
+        return True
+
+    def read(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
+        """Read messages; where a history was taken back (a fork), from its beginning."""
+        if _went_back(kept.reader, messages):
+            kept.reader = self.table.new_reader()
+        self.gate.read(kept.reader, messages)
+
+    def history(
+        self,
+        kept: Conversation,
+        run: Run,
+        sent: Sequence[BaseMessage],
+        state: Sequence[BaseMessage] | None,
+    ) -> Sequence[BaseMessage] | None:
+        """Choose what a model call continues: the graph's state, or what the model is sent.
+
+        The state is whole where the prompt was trimmed, and free of the questions that a node
+        asks a model on the side. But a loop inside one node is not in the state.
+
+        Returns:
+            `None` if the messages are no conversation, a question on the side for instance.
+        """
+        if state and (kept.last is None or kept.last.in_state):
+            last = kept.reader.counts.last
+            if not last or _has(state, last) or not _has(sent, last):
+                return state
+        if any(map(makes_calls, sent)):
+            return _with_ids(kept, sent)
+        # No tool calls: the first prompt of a turn, a text agent's, or a question on the side.
+        human = next((one for one in reversed(sent) if is_users(one)), None)
+        if human is None:
+            return None
+        if human.id is not None:
+            return None if state else [human]
+        # Without an id only its text tells a new turn: a text agent's prompt grows.
+        if kept.prompted == run.session:
+            run.prompt = str(human.text)
+        else:
+            kept.prompted = run.session
+            self.prompted(kept, str(human.text))
+        return None
+
+    def prompted(self, kept: Conversation, text: str) -> None:
+        """Take in a human text without an id, with which a person may have spoken."""
+        if kept.reader.counts.recent and not text.startswith(kept.prompt):
+            kept.reader.start_turn()
+        kept.prompt = text
+
+    def _read_outputs(self, kept: Conversation) -> None:
+        """Read what the tools gave for the step before, where no message list tells."""
+        last = kept.last
+        if last is not None and kept.reader.counts.last == key_of(last.step.message):
+            results = last.results()
+            if results is not None:
+                self.gate.read(kept.reader, results)
+
+    def _new_input(self, kept: Conversation, run: Run) -> None:
+        """Begin a turn where a graph that shows no messages is called again."""
+        fresh = kept.prompted not in {None, run.session} and run.resume is MISSING
+        if run.ns and fresh:
+            kept.reader.start_turn()
+        kept.prompted = run.session
+
+
+def _args(call: dict[str, Any]) -> dict[str, Any]:
+    args = call["args"]
+    return args if isinstance(args, dict) else {"input": args}
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Tell a message that a person may have written."""
+    return isinstance(message, HumanMessage) and not is_generated(message)
+
+
+def _place_of(call: dict[str, Any], state: Sequence[BaseMessage]) -> int:
+    for at in range(len(state) - 1, -1, -1):
+        message = state[at]
+        if isinstance(message, AIMessage) and call_in(message, call) is not None:
+            return at
+    return -1
+
+
+def _has(messages: Sequence[BaseMessage], key: str) -> bool:
+    return any(isinstance(one, AIMessage) and key_of(one) == key for one in reversed(messages))
+
+
+def _went_back(reader: Any, messages: Sequence[BaseMessage]) -> bool:
+    """Tell a history that was taken back (a fork) from one that lost its beginning."""
+    counts = reader.counts
+    if not counts.last or not counts.first or _has(messages, counts.last):
+        return False
+    return any(short(one.id or "") == counts.first for one in messages)
+
+
+def _with_ids(kept: Conversation, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Put in the place of AI messages without ids what the model said with the same calls."""
+    if all(one.id or not isinstance(one, AIMessage) for one in sent):
+        return sent
+    said = [one.message for one in kept.spoken]
+    said += [one.step.message for one in kept.steps.values()]
+    by_calls = {tuple(map(id_of, calls_of(one))): one for one in said}
+    return [
+        by_calls.get(tuple(map(id_of, calls_of(one))), one)
+        if isinstance(one, AIMessage) and not one.id and makes_calls(one)
+        else one
+        for one in sent
+    ]

@@ -1,0 +1,105 @@
+"""What does a handler write into messages, and how does none of it change what a tool gave?
+
+Marks go into results that the host is about to save for the first time, so that they are saved
+with them or lost with them. They are metadata, which no model is sent.
+
+Warnings reach the model in copies. LangGraph hands a node's input to the handler before the node
+gets it, so the last results in it are replaced by copies; the guard writes into these right before
+the model reads them, and takes it back when the node ends, before anything that the node gives is
+saved. Where there is no graph's state, it writes into the results that the model is sent, and
+takes that back when the model has answered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+
+from langchain_loopguard.adapters.conversations import messages_in
+from langchain_loopguard.langchain.marks import SOURCE, with_mark
+from langchain_loopguard.langchain.messages import with_warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_loopguard.adapters.conversations import Conversation
+    from langchain_loopguard.adapters.runs import Run
+
+__all__ = ["lend", "take_back", "write_marks", "write_warnings"]
+
+
+def lend(run: Run, inputs: dict[str, Any], key: str, warned: Collection[str]) -> None:
+    """Put copies of results into what a node is about to get.
+
+    Args:
+        run: The node's run.
+        inputs: What the node gets; it is changed.
+        key: The key of the messages in it.
+        warned: The ids of earlier results that a warning stands at. The last ones are copied too.
+    """
+    messages = inputs.get(key)
+    if type(messages) is not list:
+        return
+    copies: dict[int, ToolMessage] = {}
+    are_last = True
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        are_last = are_last and not isinstance(message, AIMessage)
+        if not are_last and not warned:
+            break
+        if isinstance(message, ToolMessage) and (
+            are_last or message.id in warned or message.tool_call_id in warned
+        ):
+            copies[at] = message.model_copy()
+    if copies:
+        inputs[key] = [copies.get(at, one) for at, one in enumerate(messages)]
+        run.lent = tuple((copy, copy.content) for copy in copies.values())
+
+
+def write_warnings(
+    run: Run,
+    node: Run | None,
+    sent: Sequence[BaseMessage],
+    warnings: Mapping[str, str],
+    *,
+    has_state: bool,
+) -> None:
+    """Write the turn's warnings into what a model is sent.
+
+    Args:
+        run: The model's run.
+        node: The run of the node around it.
+        sent: What the model is sent.
+        warnings: The warnings by the id of the result.
+        has_state: Whether a graph's state may hold the same messages; then only copies are
+            written into.
+    """
+    lent = {id(copy): content for copy, content in (node.lent if node is not None else ())}
+    for message in sent if lent else ():
+        if id(message) in lent:
+            message.content = lent[id(message)]  # A model that is called again reads it once.
+    copies = with_warnings(sent, warnings) if warnings else None
+    for message, copy in zip(sent, copies or (), strict=False):
+        if copy is message or (has_state and id(message) not in lent):
+            continue
+        if id(message) not in lent:
+            run.lent = (*run.lent, (message, message.content))
+        message.content = copy.content
+
+
+def take_back(run: Run) -> None:
+    """Give the messages that were written into their own content again."""
+    for message, content in run.lent:
+        message.content = content
+
+
+def write_marks(kept: Conversation, outputs: Any) -> None:
+    """Write marks into the results among what a run of the host gives; they are its own objects."""
+    for message in messages_in(outputs):
+        if isinstance(message, ToolMessage) and message.tool_call_id in kept.marks:
+            mark, by_guard = kept.marks.pop(message.tool_call_id)
+            kwargs = with_mark(message, mark).additional_kwargs
+            message.additional_kwargs = {**kwargs, "lc_source": SOURCE} if by_guard else kwargs

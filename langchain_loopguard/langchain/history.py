@@ -1,0 +1,426 @@
+"""How does a guard keep up with the messages of one conversation?
+
+`Reader` reads a message list into a core guard and counts each step once, however often the same
+list is read, resumed or read anew in another process. It knows its place by the AI message that
+it counted last. Where that is gone, the history was trimmed or summarised, and what is left is
+later; or it is another conversation, see `knows`.
+
+A turn begins with a run's input (`start_run`). Where nobody tells of runs, a human message begins
+one, but not behind a tool's result: a node wrote it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.errors import GuardStateError
+from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.state import shown as shown_value
+from langchain_loopguard.langchain.counts import VERSION, Counts
+from langchain_loopguard.langchain.marks import has_summary, is_generated, mark_of
+from langchain_loopguard.langchain.messages import (
+    caller_of,
+    calls_of,
+    key_of,
+    makes_calls,
+    short,
+    step_at,
+    with_warnings,
+    written_by_node,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from langchain_loopguard.core.step import Step
+    from langchain_loopguard.langchain.messages import MessageStep
+    from langchain_loopguard.langchain.options import Options
+    from langchain_loopguard.langchain.outcome import Outcome
+    from langchain_loopguard.langchain.question import Asked
+
+__all__ = ["Reader"]
+
+_REPEATED = frozenset({"observed", "warned", "refused"})
+_CALLER = "lc_agent_name"
+"""The key under which the caller stands in the arguments that are counted. Agents that share
+messages make equal calls for reasons of their own: eight that each read one file are no loop."""
+
+
+class Reader:
+    """Reads the messages of one conversation into a guard.
+
+    Not safe for several threads at once. An adapter makes one for a conversation (or of its saved
+    counts, with `from_state`) and calls `start_run`, `read`, `check` and `settle` in that order.
+    """
+
+    def __init__(self, options: Options) -> None:
+        """Start at the beginning of a conversation."""
+        self.options = options
+        self._begin()
+
+    def _begin(self, tools: dict[str, dict[str, Any]] | None = None) -> None:
+        self.guard = LoopGuard(self.options.policy)
+        self.counts = Counts(tools=tools or {})
+        for name, metadata in self.counts.tools.items():
+            self.guard.declare(name, metadata)
+        self._decision: Decision | None = None
+
+    def declare(self, tools: Iterable[Any]) -> None:
+        """Take in what tools declare in their `metadata`; saved with the counts."""
+        for tool in tools:
+            name, metadata = getattr(tool, "name", None), getattr(tool, "metadata", None)
+            if metadata and type(name) is str and self.counts.declare(name, metadata):
+                self.guard.declare(name, self.counts.tools[name])
+
+    # --- Catching up ----------------------------------------------------------------------
+
+    def knows(self, messages: Sequence[BaseMessage]) -> bool:
+        """Tell whether a history is that of this conversation, perhaps trimmed or forked.
+
+        It is where one of the last AI messages is in it, or the very first message, or a summary.
+        Else the thread's id is used again: with another store, or after the thread was deleted.
+        Before the first step every history is.
+        """
+        if not self.counts.recent:
+            return True
+        keys = {key_of(message) for message in messages if isinstance(message, AIMessage)}
+        if not keys.isdisjoint(self.counts.recent) or has_summary(messages):
+            return True
+        return bool(self.counts.first) and any(
+            short(m.id or "") == self.counts.first for m in messages
+        )
+
+    def start_run(self, messages: Sequence[BaseMessage]) -> Decision | None:
+        """Begin a turn: a run starts with these messages, its input among them.
+
+        Call it once a run, for the outermost graph only and not on a resume: an agent that is
+        handed over to goes on in the turn of the others. A history that isn't known makes all
+        counts begin anew. An input that no user wrote (`is_user_message`) begins no turn.
+
+        Returns:
+            As `read`.
+        """
+        if not self.knows(messages):
+            self._begin(self.counts.tools)
+        self.counts.by_run = True
+        revealed = self.read(messages)
+        tail: list[HumanMessage] = []
+        for message in reversed(messages):
+            if isinstance(message, AIMessage | ToolMessage):
+                break
+            if isinstance(message, HumanMessage):
+                tail.append(message)
+        spoken = [m for m in tail if not is_generated(m) and self.options.wrote_by_user(m)]
+        if spoken or not tail:
+            self.start_turn()
+        return revealed
+
+    def start_turn(self) -> None:
+        """Clear what is not previously flagged: a user spoke."""
+        self.guard.start_turn()
+        self.counts.warnings, self.counts.told, self.counts.pending = {}, [], ""
+
+    def read(self, messages: Sequence[BaseMessage]) -> Decision | None:
+        """Catch up with a message list: turns, steps, and their results.
+
+        The calls of a last AI message without results are left alone: `check` counts them.
+
+        Returns:
+            What the results that were read last revealed, `None` without any. Its findings are
+            warnings, whatever their action: nothing is about to run. `emit` says which are new.
+        """
+        if not self.counts.first:
+            self.counts.first = next((short(m.id) for m in messages if m.id), "")
+        at = self._place(messages)
+        revealed = None
+        if at is None:
+            self.counts.is_open = False
+            at = self._known_place(messages)
+        elif self.counts.is_open:
+            revealed = self._close(step_at(messages, at))
+        for index in range(at + 1, len(messages)):
+            message = messages[index]
+            if isinstance(message, AIMessage):
+                if not makes_calls(message):
+                    self._speak(message)
+                    continue
+                step = step_at(messages, index)
+                if step.last and not step.results:
+                    break
+                if step.calls:
+                    after = messages[index + 1 + len(step.results) + len(step.others) :][:1]
+                    self._count(message, step.calls, believe=step, after=after)
+                    revealed = self._close(step) if self.counts.is_open else None
+            elif isinstance(message, HumanMessage):
+                self._hear(messages, index)
+        return revealed
+
+    def check(self, step: MessageStep, caller: str = "") -> Decision:
+        """Count the calls of a step that is about to run, and say what was found.
+
+        Asked again about the same message it gives the same decision and counts nothing. In
+        another process, where the decision is not known, a message already counted is allowed:
+        its verdict was carried out before its counts were saved.
+
+        Args:
+            step: The step; `read` has read all that stands before it.
+            caller: The agent's name, where the message doesn't say it.
+        """
+        key = key_of(step.message)
+        if not key or key != self.counts.last:
+            return self._count(step.message, step.calls, caller=caller)
+        if self._decision is None:
+            record = self.guard.record_for(self._named(step.calls, step.message, caller))
+            record.used = not self.counts.is_open
+            self._decision = _allowed(record)
+        return self._decision
+
+    def recall(self, step: MessageStep, question: Mapping[str, Any], caller: str = "") -> None:
+        """Hold on to a question of another process that this one would not have asked.
+
+        That one may have seen more, or had another policy; its answer must not be dropped.
+        """
+        decision = self.check(step, caller)
+        if decision.action < Action.ASK:
+            found = question.get("findings") or [{}]
+            told = str(question.get("message") or "")
+            findings = tuple(
+                Finding(
+                    str(one.get("rule", "")),
+                    Action.ASK,
+                    tools=[str(tool) for tool in one.get("tools", ())],
+                    count=int(one.get("count", 0)),
+                    threshold=int(one.get("threshold", 0)),
+                    since=int(one.get("since", 0)),
+                    loop="",
+                    to_model="",
+                    to_person=told if at == 0 else "",
+                )
+                for at, one in enumerate(found)
+            )
+            self._decision = Decision(Action.ASK, findings, decision.record)
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was found about the step counted last, `None` in another process."""
+        return self._decision
+
+    def forget_step(self) -> None:
+        """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""
+        if self._decision is not None:
+            self._decision = _allowed(self._decision.record)
+
+    # --- What was done --------------------------------------------------------------------
+
+    def settle(
+        self,
+        step: MessageStep,
+        decision: Decision,
+        outcome: Outcome,
+        edited: AIMessage | None = None,
+    ) -> None:
+        """Tell the guard what becomes of a step; call it for every step that is decided about.
+
+        Args:
+            step: The step.
+            decision: What was found.
+            outcome: What is done about it.
+            edited: The AI message with the calls that a person changed, if any were.
+        """
+        if outcome.asked:
+            self.counts.note_question(decision)
+        if outcome.core in {"approve", "always"}:
+            self.guard.approve(decision, always=outcome.core == "always")
+            self._decision = _allowed(decision.record)
+        elif outcome.core in {"refuse", "advise"}:
+            self.guard.refuse(decision)
+            self.counts.is_open = False
+            if outcome.core == "advise":
+                self.start_turn()
+        elif outcome.emit == "warned" and self.counts.is_new(decision, "model"):
+            self.counts.pending = self._warning(decision.to_model)
+        if outcome.late_text and step.results:
+            self._warn(step, self._warning(outcome.late_text))
+        if edited is not None:
+            # What runs is another step than the one that was counted.
+            self._count(edited, calls_of(edited))
+
+    def asked_before(self, decision: Decision) -> Asked:
+        """Tell how often a person was asked about one of these loops, and since which step."""
+        return self.counts.asked_before(decision)
+
+    def emit(self, decision: Decision, what: str) -> bool:
+        """Tell whether something is to be emitted; `Telemetry.emit` takes it as `is_new`.
+
+        What a guard does again and again by itself is emitted once for a loop, threshold and
+        turn. A question, a person's answer and an end are emitted each time.
+
+        Args:
+            decision: What was found; without findings nothing is.
+            what: What is done about it; `Outcome.emit`.
+        """
+        if not decision.findings or what not in _REPEATED:
+            return bool(decision.findings)
+        return self.counts.is_new(decision, what)
+
+    def request(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+        """Copy the messages of a model call with the warnings of this turn in it.
+
+        Returns:
+            `None` where there is nothing to add. The same warnings stand at the same places in
+            every call of the turn, so that a provider's cache holds.
+        """
+        warnings = self.counts.warnings
+        return with_warnings(messages, warnings) if warnings else None
+
+    # --- State ----------------------------------------------------------------------------
+
+    def to_state(self) -> dict[str, Any]:
+        """Give the counts in JSON types; what is as at the beginning is left out."""
+        return {"v": VERSION, **self.counts.to_state(), "guard": self.guard.to_state()}
+
+    @classmethod
+    def from_state(cls, options: Options, state: Any) -> Reader:
+        """Take up where `to_state` left off; `None` and an empty mapping are the beginning.
+
+        Raises:
+            GuardStateError: If the state is of another version or of another form.
+        """
+        reader = cls(options)
+        if state is None or (type(state) is dict and not state):
+            return reader
+        version = state.get("v") if type(state) is dict else None
+        if type(version) is not int or version != VERSION:
+            shown = shown_value(version)
+            raise GuardStateError(f"the counts have version {shown}, this release reads {VERSION}")
+        try:
+            reader.guard = LoopGuard.from_state(options.policy, state["guard"])
+            reader.counts = Counts.from_state(state)
+            for name, metadata in reader.counts.tools.items():
+                reader.guard.declare(name, metadata)
+        except GuardStateError:
+            raise
+        except Exception as error:  # whatever it holds, and whatever that does
+            shown = shown_value(error)
+            raise GuardStateError(f"the counts are not of `to_state`: {shown}") from error
+        return reader
+
+    # --- Helpers --------------------------------------------------------------------------
+
+    def _place(self, messages: Sequence[BaseMessage]) -> int | None:
+        """Find the message counted last: -1 before the first one, `None` where it is gone."""
+        if not self.counts.last:
+            return -1
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) == self.counts.last:
+                return index
+        return None
+
+    def _known_place(self, messages: Sequence[BaseMessage]) -> int:
+        """Find the last message that was read before: what stands before it is no news."""
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) in self.counts.recent:
+                return index
+            if self.counts.human and short(message.id or "") == self.counts.human:
+                return index
+        return -1
+
+    def _hear(self, messages: Sequence[BaseMessage], index: int) -> None:
+        message = messages[index]
+        if not isinstance(message, HumanMessage) or is_generated(message):
+            return
+        known = bool(message.id) and short(message.id or "") == self.counts.human
+        self.counts.human = short(message.id or "")
+        if self.counts.by_run or known or not self.options.wrote_by_user(message):
+            return
+        if callable(self.options.is_user_message) or not written_by_node(messages, index):
+            self.start_turn()
+
+    def _speak(self, message: AIMessage) -> None:
+        """Take in words without calls: what another agent reports may be news."""
+        self.counts.remember(key_of(message))
+        self.counts.is_open = False
+        caller = caller_of(message)
+        if caller and self.counts.caller and caller != self.counts.caller:
+            self.guard.observe(str(message.text))
+
+    def _named(
+        self, calls: Sequence[Mapping[str, Any]], message: AIMessage, caller: str
+    ) -> list[Mapping[str, Any]]:
+        """Write the caller into the calls, but for those of the conversation's first one."""
+        caller = caller_of(message) or short(caller)
+        first = self.counts.first_caller = self.counts.first_caller or caller
+        self.counts.caller = caller or self.counts.caller
+        if not caller or caller == first:
+            return list(calls)
+        return [
+            {**call, "args": {**call["args"], _CALLER: caller}}
+            if isinstance(call.get("args"), Mapping)
+            else call
+            for call in calls
+        ]
+
+    def _count(
+        self,
+        message: AIMessage,
+        calls: Sequence[Mapping[str, Any]],
+        *,
+        caller: str = "",
+        believe: MessageStep | None = None,
+        after: Sequence[BaseMessage] = (),
+    ) -> Decision:
+        decision = self.guard.check(self._named(calls, message, caller))
+        self.counts.pending = ""
+        self.counts.remember(key_of(message))
+        self.counts.is_open = bool(calls)
+        self._decision = decision
+        if believe is not None and decision.action >= Action.ASK:
+            # What became of it stands in the messages; believed only where a loop was found.
+            marks = [mark_of(one) for one in (message, *believe.results)]
+            before = [mark_of(one).before for one in after]
+            if "approved" in before or any(mark.approved for mark in marks):
+                self.guard.approve(decision)
+                self._decision = _allowed(decision.record)
+            elif "refused" in before:
+                self.guard.refuse(decision)
+                self.counts.is_open = False
+        return self._decision
+
+    def _close(self, step: MessageStep) -> Decision | None:
+        """Record the results of a step, unless some are still to come."""
+        if not step.complete:
+            return None
+        decision = self.check(step)
+        self.counts.is_open = False
+        if not step.calls:
+            return None
+        if step.held_back and decision.action >= Action.ASK:
+            self.guard.refuse(decision)
+            return None
+        revealed = self.guard.record_results(decision.record, step.for_core())
+        told = revealed if revealed.findings else decision
+        text, self.counts.pending = self.counts.pending, ""
+        if told.findings and self.counts.is_new(told, "model"):
+            text = self._warning(told.to_model)
+        self._warn(step, text)
+        return revealed
+
+    def _warning(self, text: str) -> str:
+        return self.options.wording.say("warning", found=text)
+
+    def _warn(self, step: MessageStep, text: str) -> None:
+        if text and step.results and self.options.on_detected != "observe":
+            last = step.results[-1]
+            self.counts.warn(last.id or last.tool_call_id, text)
+
+
+def _allowed(record: Step) -> Decision:
+    return Decision(Action.ALLOW, (), record)

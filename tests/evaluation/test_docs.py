@@ -1,0 +1,91 @@
+"""Is every figure in `core/README.md` what the command gives, and is its table the core's?"""
+
+import re
+
+import pytest
+
+from langchain_loopguard.core.evidence import TABLE, Progress, Said
+from langchain_loopguard.core.policy import Policy
+from tests.evaluation import tables
+from tests.evaluation.mechanisms import MECHANISMS
+from tests.evaluation.run import measure
+
+TEXT = tables.README.read_text(encoding="utf-8")
+BLOCKS = tables.written_blocks(TEXT)
+
+
+def test_every_block_is_written():
+    assert set(BLOCKS) == {"goals", "misses", "classes", "parts", "presets", "times"}
+    assert all(text.startswith("| ") for text in BLOCKS.values())
+
+
+def test_the_figures_of_the_default_are_those_of_the_command():
+    measured = measure(only_default=True)
+    new = tables.blocks(measured)
+    for name in ("goals", "misses", "classes"):
+        assert BLOCKS[name] == new[name], name
+    default = tables.scores_table(measured["scores"], "preset: ").splitlines()[2]
+    assert default in BLOCKS["presets"].splitlines()
+
+
+@pytest.mark.slow
+def test_every_figure_is_that_of_the_command():
+    new = tables.blocks(measure())
+    for name in set(BLOCKS) - set(tables.MACHINE_BLOCKS):
+        assert BLOCKS[name] == new[name], name
+
+
+def test_every_part_has_its_row():
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in BLOCKS["parts"].splitlines()[2:]]
+    assert rows == [mechanism.name for mechanism in MECHANISMS]
+
+
+LETTERS = {Progress.NEW: "NEW", Progress.OPEN: "open", Progress.NONE: "NONE"}
+ROWS = re.findall(
+    r"^\| (.+?) \| (any|new|known) \| (\w+) \| (\w+) \| (\w+) \|$", TEXT, re.MULTILINE
+)
+NAMES = {
+    "nothing new, short (a receipt)": Said.RECEIPT,
+    "nothing new, short": Said.RECEIPT,
+    "missing": Said.MISSING,
+    "what this call said before": Said.AGAIN,
+}
+
+
+def test_the_readmes_table_is_the_cores():
+    said = {}
+    for name, known, *letters in ROWS:
+        row = NAMES.get(name) or Said(name)
+        for place in {"any": (0, 1), "new": (0,), "known": (1,)}[known]:
+            said[row, place] = letters
+    # A call that is new can't have said anything before.
+    expected = {
+        (row, place): [LETTERS[one] for one in columns[place]]
+        for row, columns in TABLE.items()
+        for place in (0, 1)
+        if (row, place) != (Said.AGAIN, 0)
+    }
+    assert said == expected
+
+
+def test_the_readmes_numbers_are_the_policys():
+    rules = {rule.rule: rule for rule in Policy().rules}
+    repeat, stall, error, vain = (rules[name] for name in ("repeat", "stall", "error", "in_vain"))
+    ceiling, cycle = rules["ceiling"], rules["cycle"]
+    rows = re.findall(r"^\| .* \| .* \| (\d*) ?\| (\d*)(?: rounds)? \| .*\|$", TEXT, re.MULTILINE)
+    assert [(warn, ask) for warn, ask in rows if warn or ask][:13] == [
+        (str(repeat.warn), str(repeat.ask)),
+        ("", str(repeat.ask_across)),
+        ("", str(repeat.patience)),
+        (str(stall.warn), str(stall.ask)),
+        ("", str(stall.ask_after_change)),
+        ("", str(ceiling.changing)),
+        ("", str(ceiling.shell)),
+        ("", str(ceiling.total)),
+        (str(error.warn), str(error.ask)),
+        ("", str(error.patience)),
+        (str(vain.warn), ""),
+        (str(vain.warn), str(vain.ask)),
+        ("", str(vain.ask_again)),
+    ]
+    assert f"| {cycle.rounds} rounds |" in TEXT
