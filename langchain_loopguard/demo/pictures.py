@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
@@ -77,7 +78,7 @@ def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     ax.scatter([], [], c=NEW, marker="s", label="first time")
     ax.scatter([], [], c=KNOWN, marker="s", label="made before")
     ax.legend(loc="lower right", frameon=False, ncols=2, bbox_to_anchor=(1, 1))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(y=0.2)
     return _plain(fig, ax)
 
@@ -107,7 +108,7 @@ def rule_counts(counts: Mapping[str, Sequence[int]], asks_at: Mapping[str, int])
         ax.bar(range(1, len(values) + 1), values, color=colours, width=1)
         ax.axhline(ask, color=ASK, linestyle="--", linewidth=1)
         ax.set_ylim(0, 1.5 * ask)
-        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
         ax.set_title(name, loc="left", fontsize=10)
         _plain(fig, ax)
     axes[-1].set_xlabel("step")
