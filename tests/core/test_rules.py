@@ -323,6 +323,16 @@ KNOWN_MISSES = rows(
         NEVER,
     ),
     (
+        "a long result with a word of its own",
+        [call(page=1, say="word " * 300 + news()["say"]) for _ in range(19)],
+        NEVER,
+    ),
+    (
+        "a result with a token of its own",
+        [call(page=1, say=f"request_id: q{n}x7\nno entries") for n in range(19)],
+        NEVER,
+    ),
+    (
         "a receipt that repeats what was asked",
         [call("submit", flag=f"flag{n}x", say=f"flag{n}x is wrong") for n in range(40)],
         NEVER,
@@ -341,6 +351,30 @@ def test_what_is_not_found(steps, expected):
 
 
 STOPPED_WRONGLY = rows(
+    (
+        "a button pressed, and what is there counted",
+        mixed(
+            call("click", on="more", say="Clicked"),
+            lambda: call("count", say=f"{next(_numbers)} posts"),
+            rounds=6,
+        ),
+        Said(None, None, 12),
+    ),
+    (
+        "a countdown",
+        [call("get_queue", id=1, say=f"{20 - n} minutes left") for n in range(6)],
+        Said(4, 5, 6),
+    ),
+    (
+        "an error whose numbers are the news",
+        [call("rollout", say=f"{n} of 9 replicas ready", fails=True) for n in range(6)],
+        Said(4, 5, 6),
+    ),
+    (
+        "commands that differ in white space",
+        [call("bash", command=f"indent {' ' * n}", say="left as it was") for n in range(6)],
+        Said(4, 5, 6),
+    ),
     (
         "waiting without a sign of it, ten equal looks",
         [call("get_build", id=1, say="stage 2 of 5")] * 10,

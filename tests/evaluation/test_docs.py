@@ -15,7 +15,7 @@ BLOCKS = tables.written_blocks(TEXT)
 
 
 def test_every_block_is_written():
-    assert set(BLOCKS) == {"goals", "misses", "classes", "parts", "presets", "times"}
+    assert set(BLOCKS) == {"goals", "misses", "classes", "parts", "numbers", "presets", "times"}
     assert all(text.startswith("| ") for text in BLOCKS.values())
 
 
@@ -29,6 +29,7 @@ def test_the_figures_of_the_default_are_those_of_the_command():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_every_figure_is_that_of_the_command():
     new = tables.blocks(measure())
     for name in set(BLOCKS) - set(tables.MACHINE_BLOCKS):
