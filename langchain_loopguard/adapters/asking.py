@@ -195,9 +195,9 @@ class Question:
             return self._answer_to(run)
         self.tasks.add(run.ns)
         self.ids.add(_langgraph.question_id(run.ns))
-        self.payload = payload
+        self.payload = self.payload or payload
         try:
-            value = _langgraph.ask_person({**payload}, schema)
+            value = _langgraph.ask_person({**self.payload}, schema)
         except GraphInterrupt as unanswered:
             # An interrupt made by hand could never be answered.
             self.interrupts = unanswered.args[0]
@@ -243,15 +243,15 @@ def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, A
 
 
 def find_question(pending: Pending, run: Run) -> Question | None:
-    """Find what another process has asked about a step, and the answer it has got."""
-    question: Question | None = None
+    """Give the question about a step, with what other processes have asked and got as answers."""
+    question = pending.question
     for asked in _langgraph.saved_questions():
         value = asked.value
         ours = isinstance(value, dict) and value.get("type") == QUESTION
         if ours and not pending.call_ids.isdisjoint(value.get("tool_call_ids", ())):
             question = question or Question()
             question.ids.add(asked.id)
-            question.payload = value
+            question.payload = question.payload or value
             if asked.id == _langgraph.question_id(run.ns):
                 question.tasks.add(run.ns)
             if asked.answers:
