@@ -1,7 +1,4 @@
-"""Which commands does `loopguard` have, and which options do they take?
-
-Thin on purpose: it reads options and prints; what a command does lives in a module of its own.
-"""
+"""The commands of `loopguard`; what a command does lives in a module of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from langchain_loopguard.cli.calibrate import calibrate
+from langchain_loopguard import LoopGuardPolicy
+from langchain_loopguard.cli.calibrate import calibrate, promote
 from langchain_loopguard.cli.compare import compare
-from langchain_loopguard.cli.replay import replay
-from langchain_loopguard.cli.report import report
-from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.cli.options import reads_runs
+from langchain_loopguard.cli.replay import replay, report, score
 
 _WIDEST = 100
 """Columns to use at most; longer lines are hard to read."""
@@ -87,7 +84,6 @@ def demo(
         raise typer.Exit(130) from None
 
 
-app.command()(replay)
-app.command()(compare)
-app.command()(report)
-app.command()(calibrate)
+for _command in (replay, compare, report, score, calibrate):
+    reads_runs(app)(_command)
+app.command()(promote)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.demo.agent import Ran, RunLog
     from langchain_loopguard.demo.scripts import Script
+    from langchain_loopguard.policy import LoopGuardPolicy
 
 _TRACE_LINES = 6
 _QUESTIONS_TOLD = 3

@@ -1,4 +1,4 @@
-"""Where may a command write its file, and how does it get there whole?
+"""Where a command may write its file, and how the file gets there whole.
 
 The place is looked at before the work, which may take minutes. Of what a path may lead to, a
 regular file alone is replaced: the new one takes its name, and a pipe or a device would be gone.
@@ -10,21 +10,16 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING
 
 import typer
 
-from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.cli.options import fail
+from langchain_loopguard.replay.conversation import Problem
 from langchain_loopguard.replay.sources import find_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = ["Force", "target_of", "write_whole"]
-
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
-
-_STANDARD_INPUT = 0
 
 
 def target_of(output: Path, inputs: Iterable[str], *, force: bool) -> Path:
@@ -49,11 +44,11 @@ def target_of(output: Path, inputs: Iterable[str], *, force: bool) -> Path:
     return target
 
 
-def write_whole(target: Path, text: str) -> None:
+def write_whole(target: Path, text: str, output: Path) -> None:
     """Write a file whole or not at all; one that exists keeps its mode.
 
     Raises:
-        OSError: If it can't be written.
+        typer.Exit: With 2 if it can't be written; the line names `output`.
     """
     part = target.with_name(f".loopguard.{os.getpid()}.part")
     try:
@@ -62,6 +57,8 @@ def write_whole(target: Path, text: str) -> None:
         if target.exists():
             part.chmod(target.stat().st_mode & 0o777)
         part.replace(target)
+    except OSError as error:
+        fail(f"{output}: {error.strerror or error}")
     finally:
         part.unlink(missing_ok=True)
 
@@ -83,10 +80,10 @@ def _wrong(output: Path, target: Path, inputs: Iterable[str], *, force: bool) ->
 
 
 def _files(inputs: Iterable[str]) -> Iterator[str | int]:
-    """Give the files on the disk that are read; addresses are not asked what they hold."""
+    """Yield the files on the disk that are read; addresses are not asked what they hold."""
     for source in find_sources(path for path in inputs if "://" not in path):
         if not isinstance(source, Problem):
-            yield _STANDARD_INPUT if source.path == "-" else source.path
+            yield 0 if source.path == "-" else source.path
 
 
 def _is_same(target: Path, source: str | int) -> bool:

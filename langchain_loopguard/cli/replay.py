@@ -1,186 +1,220 @@
-"""How does `loopguard replay` look?"""
+"""`loopguard replay`, `report` and `score`: what the guard would have done on past runs."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from langchain_loopguard.cli.reading import (
-    Dask,
-    Jobs,
-    Paths,
-    PolicyName,
-    Threads,
-    policy_of,
+from langchain_loopguard.cli.options import (
+    OUTCOMES,
+    AsJson,
+    Force,
+    Options,
+    ShowContent,
+    Unattended,
+    console_for_tables,
+    duration,
+    end,
+    note,
+    percent_of,
     print_problems,
     printable,
-    results_of,
-    wide_console,
+    stream_json,
+    table_of,
 )
-from langchain_loopguard.cli.tables import print_table
-from langchain_loopguard.replay.problems import Problem
-from langchain_loopguard.replay.summary import ReplayWork, Row, Totals
+from langchain_loopguard.cli.output import target_of, write_whole
+from langchain_loopguard.policy import files_of
+from langchain_loopguard.replay.report import MOST_RUNS, DrawWork, Page
+from langchain_loopguard.replay.score import Scores, ScoreWork
+from langchain_loopguard.replay.totals import ReplayWork, Totals, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from rich.console import Console
 
     from langchain_loopguard.replay.run import Fire, ReplayReport
-    from langchain_loopguard.replay.summary import Group
-
-_OUTCOMES = {"success": "solved", "fail": "failed", "unknown": "outcome unknown"}
 
 
 def replay(
-    paths: Paths,
-    policy: PolicyName = "default",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with every run.")
-    ] = False,
+    options: Options,
+    as_json: AsJson = False,
     top: Annotated[
         int, typer.Option("--top", min=0, help="Runs to list, those with the most calls saved.")
     ] = 20,
-    unattended: Annotated[
-        bool,
-        typer.Option(
-            "--unattended",
-            help="Refuse what would be asked about, and end at the first stop, as where nobody"
-            " can be asked.",
-        ),
-    ] = False,
-    show_content: Annotated[
-        bool,
-        typer.Option(
-            "--show-content",
-            help="Show the calls that would be asked about. Known shapes of secrets are masked.",
-        ),
-    ] = False,
-    jobs: Jobs = None,
-    thread: Threads = None,
-    dask: Dask = None,
+    unattended: Unattended = False,
+    show_content: ShowContent = False,
 ) -> None:
     """Tell what the guard would have done on past runs.
 
     Exit code: 0 no loop, 1 a loop, 2 a part of the input could not be read.
     """
-    work = ReplayWork(policy_of(policy), unattended=unattended, show_content=show_content)
-    results = results_of(paths, work, jobs=jobs, threads=thread, dask=dask)
+    work = ReplayWork(options.load_policy(), unattended=unattended, show_content=show_content)
     totals = Totals(keep=top)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for row in options.results(work, totals.problems):
+            totals.add(row)
+            yield row.as_dict()
+
     if as_json:
-        _print_json(results, totals, policy)
+        start = f'"policy": {json.dumps(options.policy)}, '
+        stream_json(start, rows(), totals.as_dict)
     else:
-        for result in results:
-            _count(totals, result)
-        _print_tables(totals, policy)
-    raise typer.Exit(totals.exit_code)
+        for row in options.results(work, totals.problems):
+            totals.add(row)
+        _print_totals(totals, options.policy)
+    end(totals.problems, totals.all.runs, code=1 if totals.all.asked else 0)
 
 
-def _count(totals: Totals, result: Row | Problem) -> None:
-    if isinstance(result, Problem):
-        totals.add_problem(result)
-    else:
-        totals.add(result)
-
-
-def _print_json(results: Iterable[Row | Problem], totals: Totals, policy: str) -> None:
-    """Print the runs as they come, so that no list of them is kept."""
-    typer.echo(f'{{"policy": {json.dumps(policy)}, "runs": [', nl=False)
-    comma = ""
-    for result in results:
-        _count(totals, result)
-        if isinstance(result, Row):
-            typer.echo(f"{comma}\n{json.dumps(result.as_dict())}", nl=False)
-            comma = ","
-    problems = json.dumps([problem.as_dict() for problem in totals.problems])
-    typer.echo(f'\n], "problems": {problems}, "summary": {json.dumps(totals.as_dict())}}}')
-
-
-def _print_tables(totals: Totals, policy: str) -> None:
-    console = wide_console()
+def _print_totals(totals: Totals, policy: str) -> None:
+    console = console_for_tables()
     if totals.top:
-        console.print(_runs_table(totals))
-        more = totals.all.asked - len(totals.top)
-        if more:
-            console.print(Text(f"and {more:,} more (--top, --json)", style="dim"))
-        for row in totals.top:
-            _print_content(console, row)
+        _print_runs(console, totals)
     if totals.all.runs:
-        print_table(console, _totals_table(totals, policy))
-        console.print(
-            Text(
-                "Numbers of calls count from 1; a batch is all calls of one message. Saved: the"
-                " calls from the first batch that would have been held back.",
-                style="dim",
-            )
+        _print_groups(console, totals, policy)
+        note(
+            console,
+            "Calls count from 1; a step is all calls of one AI message. Saved: the calls from the"
+            " first step that would have been stopped before it ran.",
         )
-    print_problems(console, totals)
+    print_problems(console, totals.problems, totals.all.runs, totals.all.without_calls)
 
 
-def _runs_table(totals: Totals) -> Table:
-    table = Table(title="Runs with a loop", title_justify="left", box=None, pad_edge=False)
-    table.add_column("run", overflow="fold", ratio=3)
-    table.add_column("outcome", min_width=len("unknown"))
-    for name in ("calls", "warns at", "asks at", "stops at", "saved"):
-        table.add_column(name, justify="right")
-    table.add_column("found", overflow="fold", ratio=2)
-    for row in totals.top:
-        report = row.report
+def _print_runs(console: Console, totals: Totals) -> None:
+    reports = [row.report for row in totals.top]
+    names = [printable(name) for name in names_of(reports)]
+    extra = [name for name in ("tokens", "seconds") if any(getattr(r, name) for r in reports)]
+    heads = ["time" if name == "seconds" else name for name in extra]
+    columns = ("calls", *heads, "warns at", "asks at", "stops at", "saved")
+    texts = ("run", "outcome", "why")
+    table = table_of("Runs with a loop", "run", "outcome", *columns, "why", texts=texts)
+    for name, report in zip(names, reports, strict=True):
+        fires = (report.warn, report.ask, report.stop)
         table.add_row(
-            Text(printable(f"{report.source} · {report.id}")),
-            _OUTCOMES.get(report.outcome, ""),
+            Text(name),
+            OUTCOMES.get(report.outcome, ""),
             f"{report.calls:,}",
-            *(_at(fire) for fire in (report.warn, report.ask, report.stop)),
+            *(_spent(report, one) for one in extra),
+            *(_at(fire) for fire in fires),
             Text(f"{report.saved:,}", style="bold green" if report.saved else ""),
-            Text(printable(_found(report))),
+            Text(printable(report.why)),
         )
-    return table
+    console.print(table)
+    more = totals.all.asked - len(reports)
+    if more:
+        note(console, f"and {more:,} more (--top, --json)")
+    for name, row in zip(names, totals.top, strict=True):
+        if row.shown is not None:
+            note(console, name, "bold")
+            for call in row.shown:
+                text = f"  {call['tool']} {call['arguments']} -> {call['result']}"
+                note(console, printable(text), "")
+
+
+def _spent(report: ReplayReport, name: str) -> str:
+    if name == "seconds":
+        return duration(report.seconds)
+    return "" if report.tokens is None else f"{report.tokens:,}"
 
 
 def _at(fire: Fire | None) -> str:
     if fire is None:
         return "-"
-    if fire.call == fire.batch:
-        return f"{fire.call:,}"
-    return f"{fire.call:,} (batch {fire.batch:,})"
+    return f"{fire.call:,}" if fire.call == fire.step else f"{fire.call:,} (step {fire.step:,})"
 
 
-def _found(report: ReplayReport) -> str:
-    """Name the finding that asked first."""
-    first = next((found for found in report.findings if found.action.name in {"ASK", "STOP"}), None)
-    return f"{first.rule}: {', '.join(first.tools)}" if first is not None else ""
-
-
-def _print_content(console: Console, row: Row) -> None:
-    if row.shown is None:
-        return
-    console.print(Text(printable(f"{row.report.source} · {row.report.id}"), style="bold"))
-    for call in row.shown:
-        text = f"  {call['tool']} {call['arguments']} -> {call['answer']}"
-        console.print(Text(printable(text)), soft_wrap=True)
-
-
-def _totals_table(totals: Totals, policy: str) -> Table:
-    title = Text(f"What the policy {printable(policy)} would have done")
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for name in ("runs", "calls", "warned", "asked", "stopped", "calls saved"):
-        table.add_column(name, justify="right")
+def _print_groups(console: Console, totals: Totals, policy: str) -> None:
+    title = f"What the policy {policy} would have done"
+    table = table_of(title, "", "runs", "calls", "warned", "asked", "stopped", "calls saved")
     groups = {"all": totals.all}
     if len(totals.by_outcome) > 1 or "unknown" not in totals.by_outcome:
-        for outcome, name in _OUTCOMES.items():
-            if outcome in totals.by_outcome:
-                groups[name] = totals.by_outcome[outcome]
-    for name, group in groups.items():
-        table.add_row(name, *_cells(group))
-    return table
+        known = {OUTCOMES[name]: totals.by_outcome.get(name) for name in OUTCOMES}
+        groups.update({name: group for name, group in known.items() if group is not None})
+    for name, one in groups.items():
+        counts = (one.runs, one.calls, one.warned, one.asked, one.stopped)
+        table.add_row(name, *(f"{count:,}" for count in counts), percent_of(one.saved, one.calls))
+    console.print(table)
 
 
-def _cells(group: Group) -> list[str]:
-    share = f" ({group.saved / group.calls:.1%})" if group.calls else ""
-    counts = (group.runs, group.calls, group.warned, group.asked, group.stopped)
-    return [*(f"{count:,}" for count in counts), f"{group.saved:,}{share}"]
+def report(
+    options: Options,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    force: Force = False,
+    unattended: Unattended = False,
+    show_content: ShowContent = False,
+    most: Annotated[
+        int,
+        typer.Option(
+            "--max-runs", min=1, help="Runs to list, those with the most to tell. All are counted."
+        ),
+    ] = MOST_RUNS,
+) -> None:
+    """Write one page that shows what the guard would have done, call by call.
+
+    The page is one file that loads nothing and sends nothing. Ends with 0, or with 2 when a part
+    of the input could not be read; the rest is in the page.
+    """
+    policy = options.load_policy()
+    target = target_of(output, [*options.inputs, *files_of(options.policy)], force=force)
+    work = DrawWork(policy, unattended=unattended, content=show_content)
+    page = Page(printable(Path(options.policy).name), show_content, most)
+    for drawn in options.results(work, page.problems):
+        page.add(drawn)
+    if page.all.runs:
+        write_whole(target, page.render(), output)
+        typer.echo(f"{output}: {page.summary()}")
+    print_problems(console_for_tables(), page.problems, page.all.runs)
+    end(page.problems, page.all.runs)
+
+
+def score(
+    options: Options,
+    as_json: AsJson = False,
+    top: Annotated[
+        int, typer.Option("--top", min=0, help="Runs to list, those with the lowest scores.")
+    ] = 20,
+    least: Annotated[
+        float | None,
+        typer.Option("--least", min=0, max=1, help="End with 1 if a run's score is lower."),
+    ] = None,
+) -> None:
+    """Score past runs: 1 has no loop, 0 is nothing but a loop.
+
+    The score is the share of steps that were not wasted: a wasted one comes after the first
+    warning and brought nothing. Exit code: 0, 1 as --least says, 2 a part of the input could not
+    be read.
+    """
+    scores = Scores(top)
+    work = ScoreWork(options.load_policy())
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for made in options.results(work, scores.problems):
+            scores.add(made)
+            yield made.as_dict()
+
+    if as_json:
+        stream_json("", rows(), scores.as_dict)
+    else:
+        for _ in rows():
+            pass
+        console = console_for_tables()
+        if scores.lowest:
+            columns = ("run", "score", "steps", "wasted", "why")
+            table = table_of("Runs with the lowest scores", *columns, texts=("run", "why"))
+            names = names_of([one.report for one in scores.lowest])
+            for name, one in zip(names, scores.lowest, strict=True):
+                told = (f"{one.value:.2f}", f"{one.steps:,}", f"{one.wasted:,}")
+                table.add_row(Text(printable(name)), *told, Text(printable(one.report.why)))
+            console.print(table)
+        if scores.runs:
+            note(console, f"Mean score {scores.mean:.3f} of {scores.runs:,} runs.", "bold")
+        print_problems(console, scores.problems, scores.runs)
+    low = least is not None and scores.runs > 0 and scores.minimum < least
+    end(scores.problems, scores.runs, code=1 if low else 0)

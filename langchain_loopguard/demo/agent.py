@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
@@ -23,8 +23,9 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 from langsmith import tracing_context
 
-from langchain_loopguard.messages import is_refusal
-from langchain_loopguard.node import LoopGuardState, add_loop_guard
+from langchain_loopguard.adapters.node import LoopGuardState
+from langchain_loopguard.adapters.wiring import add_loop_guard
+from langchain_loopguard.langchain.marks import result_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from langchain_core.callbacks import CallbackManagerForLLMRun
     from langchain_core.runnables import RunnableConfig
 
-    from langchain_loopguard.core.policy import LoopGuardPolicy
     from langchain_loopguard.demo.scripts import Script
+    from langchain_loopguard.policy import LoopGuardPolicy
 
 TOOL = "bash"
 TASK = "Is the change in src/app/main.py complete?"
@@ -134,7 +135,8 @@ class ScriptedModel(BaseChatModel):
 
     @staticmethod
     def _was_refused(messages: list[Any]) -> bool:
-        return is_refusal(messages[-1])
+        last = messages[-1]
+        return isinstance(last, ToolMessage) and result_by(last) == "guard"
 
 
 def scripted_tool(script: Script, log: RunLog) -> StructuredTool:

@@ -1,4 +1,4 @@
-"""What would each guard have done on the same runs?
+"""What each guard would have done on the same runs.
 
 Every preset is replayed on every run. A preset of several rules is shown rule by rule as well,
 since its rules are published apart.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
+from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.core.presets import PRESETS
+from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.demo.scripts import incident
+from langchain_loopguard.presets import PRESETS
 from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.run import replay
-from langchain_loopguard.replay.summary import Group
+from langchain_loopguard.replay.totals import Group
 
 if TYPE_CHECKING:
-    from langchain_loopguard.replay.run import Fire, ReplayReport
+    from langchain_loopguard.replay.run import ReplayReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,15 @@ class System:
         name: The preset's name, with the rule's behind a dot for a part of one.
         title: What a person knows it by.
         policy: What it runs.
-        detects: Whether it has a loop detector at all.
+        source: Which version of the system that re-tells, empty for this package's own.
+        read: When that was read.
     """
 
     name: str
     title: str
     policy: LoopGuardPolicy
+    source: str = ""
+    read: str = ""
 
     @property
     def detects(self) -> bool:
@@ -53,46 +56,26 @@ def systems(own: LoopGuardPolicy | None = None, title: str = "loopguard") -> tup
     listed = [System("default", title, LoopGuardPolicy() if own is None else own)]
     for name, preset in PRESETS.items():
         policy = LoopGuardPolicy.preset(name)
-        listed.append(System(name, preset.title, policy))
-        if len(policy.rules) > 1:
-            for rule in policy.rules:
-                part = policy.model_copy(update={"rules": (rule,)})
-                known = getattr(type(rule), "title", rule.rule)
-                listed.append(System(f"{name}.{rule.rule}", f"  only {known}", part))
+        listed.append(System(name, preset.title, policy, preset.source, preset.read))
+        for rule in policy.rules if len(policy.rules) > 1 else ():
+            part = policy.model_copy(update={"rules": (rule,)})
+            known = getattr(type(rule), "title", rule.rule)
+            listed.append(System(f"{name}.{rule.rule}", f"  only {known}", part))
     return tuple(listed)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One run under every guard.
-
-    Attributes:
-        source: The run's source.
-        id: The run's id.
-        outcome: How it ended.
-        calls: How many calls it made.
-        reports: A report for each system, in their order; without findings.
-    """
-
-    source: str
-    id: str
-    outcome: str
-    calls: int
-    reports: tuple[ReplayReport, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CompareWork:
-    """Replays a run under every guard; made to be sent to another process."""
+    """Replays a run under every guard; made to be sent to another process.
+
+    Returns a report for each system, in their order, without findings.
+    """
 
     systems: tuple[System, ...]
 
-    def __call__(self, run: Conversation) -> Compared:
+    def __call__(self, run: Conversation) -> tuple[ReplayReport, ...]:
         """Replay one run."""
-        reports = tuple(replay(run, system.policy, marks=False) for system in self.systems)
-        return Compared(
-            run.source, run.id, run.outcome, run.calls, tuple(one.bare() for one in reports)
-        )
+        return tuple(replay(run, one.policy, steps=False).bare() for one in self.systems)
 
 
 @dataclass(slots=True)
@@ -116,22 +99,22 @@ class Standing:
         self.all.add(report)
         if report.outcome == "success":
             self.solved.add(report)
-        fire = first_fire(report)
-        if fire is not None:
-            self.asked_at[fire.call] += 1
+        if report.first_fire is not None:
+            self.asked_at[report.first_fire.call] += 1
 
     @property
     def median_call(self) -> int | None:
         """The middle one of the calls at which it first asked."""
-        half = self.asked_at.total() // 2
-        return next(islice(sorted(self.asked_at.elements()), half, None), None)
+        return median_high(self.asked_at.elements()) if self.asked_at else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the counts in JSON types."""
+        """Return the counts in JSON types."""
         return {
             "name": self.system.name,
             "title": self.system.title.strip(),
             "detects": self.system.detects,
+            "source": self.system.source,
+            "read": self.system.read,
             **self.all.as_dict(),
             "solved_runs": self.solved.runs,
             "solved_runs_asked": self.solved.asked,
@@ -139,17 +122,10 @@ class Standing:
         }
 
 
-def first_fire(report: ReplayReport) -> Fire | None:
-    """Give the first ask or stop."""
-    fires = [fire for fire in (report.ask, report.stop) if fire is not None]
-    return min(fires, key=lambda fire: (fire.batch, not fire.before), default=None)
-
-
 def incident_run() -> Conversation:
-    """Give the incident: 200 calls of a real session, one a message."""
-    script = incident()
+    """Return the incident: 200 calls of a real session, one a step."""
     events: list[dict[str, Any]] = [{"type": "human"}]
-    for number, scripted in enumerate(script.calls, 1):
+    for number, scripted in enumerate(incident().calls, 1):
         call_id = f"call_{number}"
         status = "error" if scripted.failed else "success"
         result = {"id": call_id, "content": scripted.answer, "status": status}

@@ -1,16 +1,18 @@
-"""What is one past run, as far as a guard can see it?
+"""One past run, as far as a guard can see it, and what of an input was not read.
 
 A conversation is a list of events in the order in which they happened:
 
-    {"type": "human"}                                      a person spoke
-    {"type": "batch", "calls": [...], "results": [...]}    the calls of one AI message and what
-                                                           came back for them
+    {"type": "human"}                                      a person wrote: a turn begins
+    {"type": "batch", "calls": [...], "results": [...]}    a step: the calls of one AI message and
+                                                           what came back for them
     {"type": "note", "text": "approve"}                    a person let a loop go on
 
 A call is `{"id", "name", "args"}`, a result `{"id", "content", "status"}`. `results` may be
-missing or partial. A batch may also say what a guard of that time did with it:
-`"approved": true` (a person let it run) or `"refused": true` (it was not run, its results are
-the guard's own words). Events of another type are ignored.
+missing or partial, and so may a `status`: then the guard reads from the text whether the call
+failed, as on a live agent. A step may also say what a guard of that time did with it,
+`"approved": true` (a person let it run) or `"refused": true` (it was not run, its results are the
+guard's own words), the `tokens` its model call took, and the time `at` which it began, in seconds.
+Events of another type are ignored.
 
 This file knows nothing of files, formats and verdicts.
 """
@@ -29,9 +31,45 @@ Outcome: TypeAlias = Literal["success", "fail", "unknown"]
 Event: TypeAlias = dict[str, Any]
 """One event; see the top of this file."""
 
+_OWN_KEYS = frozenset({"source", "id", "outcome", "events", "place"})
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", type(None): "null"}
+
 
 class ConversationError(ValueError):
     """A value is not a conversation; the message says which part is wrong."""
+
+
+class WorkError(RuntimeError):
+    """The work can't be done, for a reason that is not in the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of the input that was not read.
+
+    Attributes:
+        source: The file, or whatever else was read.
+        text: What is wrong, in one line; quotes nothing of the input.
+        at: The number of the line (or of the item of a list), from 1; `None` for the whole.
+        unit: What `at` counts.
+        ignored: Whether it is a file that was only found in a directory and holds no
+            conversation, which is no fault of the input.
+    """
+
+    source: str
+    text: str
+    at: int | None = None
+    unit: str = "line"
+    ignored: bool = False
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        where = self.source if self.at is None else f"{self.source}, {self.unit} {self.at}"
+        return f"{where}: {self.text}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in JSON types."""
+        return {"source": self.source, "at": self.at, "unit": self.unit, "problem": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +82,7 @@ class Conversation:
         events: What happened, in order.
         outcome: How it ended.
         extra: What else its source says of it (`label`, `expect`), as it came.
+        place: Where in its source it stands, such as `line 7`; tells runs of one id apart.
     """
 
     source: str
@@ -51,26 +90,27 @@ class Conversation:
     events: tuple[Event, ...]
     outcome: Outcome = "unknown"
     extra: Mapping[str, Any] = field(default_factory=dict)
+    place: str = field(default="", compare=False)
+
+    @property
+    def steps(self) -> Iterator[Event]:
+        """The steps in order; one without calls is none."""
+        return (event for event in self.events if event["type"] == "batch" and event["calls"])
 
     @property
     def batches(self) -> Iterator[Event]:
-        """The batches in order; a batch without calls is none."""
-        return (event for event in self.events if event["type"] == "batch" and event["calls"])
+        """The steps, by the name that they have in files."""
+        return self.steps
 
     @property
     def calls(self) -> int:
         """How many calls there are."""
-        return sum(len(event["calls"]) for event in self.batches)
+        return sum(len(step["calls"]) for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the conversation in JSON types, as `from_dict` reads it."""
-        return {
-            "source": self.source,
-            "id": self.id,
-            "outcome": self.outcome,
-            "events": list(self.events),
-            **self.extra,
-        }
+        """Return the conversation in JSON types, as `from_dict` reads it."""
+        own = {"source": self.source, "id": self.id, "outcome": self.outcome}
+        return {**own, "events": list(self.events), **self.extra}
 
     @classmethod
     def from_dict(
@@ -99,9 +139,6 @@ class Conversation:
         )
 
 
-_OWN_KEYS = frozenset({"source", "id", "outcome", "events"})
-
-
 def _event(event: Any, number: int) -> Event:
     where = f"events[{number}]"
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):
@@ -118,7 +155,4 @@ def _event(event: Any, number: int) -> Event:
 
 def _kind(value: Any) -> str:
     """Name a value's type as JSON does; the value itself may be large or private."""
-    if value is None:
-        return "null"
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
-    return kinds.get(type(value), "a number")
+    return _KINDS.get(type(value), "a number")

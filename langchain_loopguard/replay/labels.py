@@ -1,4 +1,4 @@
-"""Which runs did somebody look at, and what are they?
+"""What somebody who looked at runs says that they are.
 
 A file of labels is JSON lines, `{"id": "run-1", "label": "loop"}`, or CSV with a header line,
 `id,label`. Both may name a `source` too, where ids alone are not unique. The labels are `loop`,
@@ -41,20 +41,22 @@ def read_labels(path: str | Path) -> dict[LabelKey, str]:
         text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LabelError(f"{path}: not a text in UTF-8") from error
-    try:
-        rows = _json_rows(text) if text.lstrip()[:1] == "{" else _csv_rows(text)
-        return dict(_label(number, row) for number, row in rows)
-    except LabelError as error:
-        raise LabelError(f"{path}, {error}") from None
+    labels: dict[LabelKey, str] = {}
+    for number, row in _json_rows(text) if text.lstrip()[:1] == "{" else _csv_rows(text):
+        run, label, source = (row.get(name) for name in ("id", "label", "source"))
+        wrong = ""
+        if type(run) not in {str, int} or run == "":
+            wrong = str(row.get(_WRONG) or "needs an id")
+        elif label not in LABELS:
+            wrong = f"the label must be one of {', '.join(LABELS)}"
+        if wrong:
+            raise LabelError(f"{path}, line {number}: {wrong}")
+        labels[str(source) if source else None, str(run)] = str(label)
+    return labels
 
 
-def _label(number: int, row: dict[str, Any]) -> tuple[LabelKey, str]:
-    run, label, source = (row.get(name) for name in ("id", "label", "source"))
-    if not isinstance(run, str | int) or isinstance(run, bool) or run == "":
-        raise LabelError(f"line {number}: needs an id")
-    if label not in LABELS:
-        raise LabelError(f"line {number}: the label must be one of {', '.join(LABELS)}")
-    return (str(source) if source else None, str(run)), label
+_WRONG = "\0"
+"""The key under which a row that cannot be read says why."""
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -63,24 +65,21 @@ def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise LabelError(f"line {number}: not JSON") from error
-        if not isinstance(row, dict):
-            raise LabelError(f"line {number}: must be an object with id and label")
-        yield number, row
+        except (ValueError, RecursionError):
+            yield number, {_WRONG: "not JSON"}
+        else:
+            wrong = {_WRONG: "must be an object with id and label"}
+            yield number, row if isinstance(row, dict) else wrong
 
 
 def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     lines = csv.DictReader(text.splitlines())
-    names = [name.strip().lower() for name in lines.fieldnames or ()]
-    if not {"id", "label"} <= set(names):
-        raise LabelError("line 1: the header must name the columns id and label")
-    lines.fieldnames = names
+    lines.fieldnames = [name.strip().lower() for name in lines.fieldnames or ()]
+    if not {"id", "label"} <= set(lines.fieldnames):
+        yield 1, {_WRONG: "the header must name the columns id and label"}
     try:
         for row in lines:
-            yield (
-                lines.line_num,
-                {name: value.strip() for name, value in row.items() if isinstance(value, str)},
-            )
+            texts = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
+            yield lines.line_num, texts
     except csv.Error as error:
-        raise LabelError(f"line {lines.line_num}: not CSV: {error}") from error
+        yield lines.line_num, {_WRONG: f"not CSV: {error}"}

@@ -1,31 +1,73 @@
-"""What would a guard have said about this run, and when?
+"""What a guard would have said about one run, and when.
 
-The live `LoopGuard` is handed the run's events in order. Nothing is counted here but batches
-and calls. A batch that was asked about is taken to have run, as it did, unless `unattended`
-refuses it.
+The live `LoopGuard` is handed the run's events in order. Nothing is counted here but steps,
+calls, tokens and time. A step that was asked about is treated as approved once, as it ran, unless
+`unattended` refuses it.
+
+The one file of `replay` that knows what the guard's records look like inside.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from langchain_loopguard.core.answers import match_results
-from langchain_loopguard.core.batch import Batch
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.failures import failed_by_text
 
 if TYPE_CHECKING:
-    from langchain_loopguard.core.decision import Decision, Finding
-    from langchain_loopguard.core.ledger import LedgerReading
-    from langchain_loopguard.core.policy import LoopGuardPolicy
+    from langchain_loopguard import LoopGuardPolicy
+    from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.step import Step
     from langchain_loopguard.replay.conversation import Conversation, Event
 
-Answers: TypeAlias = Literal["new", "equal", "unknown"]
-"""Whether the batch's calls had all brought these very answers before; `unknown` when an answer
-is missing."""
+Novelty: TypeAlias = Literal["new", "known", "failed", "failed again", "missing", "refused"]
+"""A result beside the earlier ones of the same call: `failed` with an error that is new."""
+
+
+class SeenCall(NamedTuple):
+    """One call as the guard reads it.
+
+    Attributes:
+        name: The tool.
+        identity: Equal for equal calls and for no others; a hash, nothing can be read from it.
+        arguments: The arguments as they came.
+        text: The result's text as UTF-8, `None` without a result.
+        novelty: What the result brought.
+    """
+
+    name: str
+    identity: int
+    arguments: Any
+    text: bytes | None
+    novelty: Novelty
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedStep:
+    """What a report draws for one step.
+
+    Attributes:
+        number: The step's number, from 1.
+        call: The number of its first call, from 1.
+        turn: The number of the turn, 0 before the first one.
+        calls: Its calls.
+        action: The strongest thing the guard said about it.
+        refused: Whether it did not run: refused at the time, or by `unattended`.
+    """
+
+    number: int
+    call: int
+    turn: int
+    calls: tuple[SeenCall, ...]
+    action: Action
+    refused: bool
+
+    @property
+    def brought_nothing(self) -> bool:
+        """Whether the guard found something at it, or all its results had come before."""
+        known = {"known", "failed again"}
+        return self.action > Action.ALLOW or all(call.novelty in known for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,42 +75,46 @@ class Fire:
     """Where the guard did something for the first time.
 
     Attributes:
-        batch: The batch's number, from 1 over the whole run.
+        step: The step's number, from 1 over the whole run.
         call: The number of its first call, from 1.
-        before: Whether it was found before the batch ran, so that the batch could have been held
-            back. Otherwise its answers showed it.
-        batches_after: Batches that ran from there on: this one too when `before`.
+        before: Whether it was found before the step ran, so that the step could have been
+            stopped before it ran. Otherwise its results showed it.
+        steps_after: Steps that ran from there on: this one too when `before`.
         calls_after: Calls that ran from there on.
+        tokens_after: Tokens that were spent from there on, 0 where the source has none.
+        seconds_after: Seconds that the run took from there on, 0 where the source has no times.
     """
 
-    batch: int
+    step: int
     call: int
     before: bool
-    batches_after: int
+    steps_after: int
     calls_after: int
+    tokens_after: int = 0
+    seconds_after: float = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it in JSON types."""
+        """Return it in JSON types."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One finding of one rule.
+class FoundAt:
+    """One finding of one rule, and the step it was found at.
 
     Attributes:
-        batch: The number of the batch it was found at.
-        before: Whether that was before the batch ran.
+        step: The number of the step.
+        before: Whether that was before the step ran.
         rule: The rule's name.
         action: What the rule asks for.
         tools: The tools in the loop.
         count: How often it was seen.
         threshold: The number that `count` was held against.
-        since: The batch where the loop began.
-        text: What a person is told; holds no argument and no answer.
+        since: The step where the loop began.
+        text: What a person reads; holds no argument and no result.
     """
 
-    batch: int
+    step: int
     before: bool
     rule: str
     action: Action
@@ -79,41 +125,14 @@ class Found:
     text: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it in JSON types."""
+        """Return it in JSON types."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {**values, "action": self.action.name.lower(), "tools": list(self.tools)}
 
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a report draws for one batch.
-
-    Attributes:
-        batch: The batch's number.
-        call: The number of its first call.
-        calls: How many calls it has.
-        turn: The number of the user turn, 0 before the first one.
-        key: Equal for equal calls and for no others; a hash, nothing can be read from it.
-        tools: The tools called.
-        answers: Whether the answers had come before for these calls.
-        action: The strongest thing the guard said about it.
-        refused: Whether it did not run: refused at the time, or by `unattended`.
-    """
-
-    batch: int
-    call: int
-    calls: int
-    turn: int
-    key: str
-    tools: tuple[str, ...]
-    answers: Answers
-    action: Action
-    refused: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Give it in JSON types."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {**values, "action": self.action.name.lower(), "tools": list(self.tools)}
+    @property
+    def why(self) -> str:
+        """The rule, the tools and the count in a few words."""
+        return f"{self.rule}: {', '.join(self.tools)}, {self.count} times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,33 +142,37 @@ class ReplayReport:
     Attributes:
         source: The run's source.
         id: The run's id.
+        place: Where in its source it stands; tells runs of one id apart.
         outcome: How the run ended.
-        turns: How many user turns it has.
-        batches: How many batches it has.
+        turns: How many turns it has.
+        step_count: How many steps it has.
         calls: How many calls it has.
+        tokens: How many tokens its steps took, `None` where the source has none.
+        seconds: How long it took from its first step to its last, `None` as for tokens.
         warn: The first warning.
-        ask: The first time it asked, before a batch ran or by its answers.
-        held: The first batch that was held back: the first ask or stop before a batch ran, which
-            is what a host acts on.
+        ask: The first time it asked a person, before a step ran or by its results.
+        held: The first step that was stopped before it ran: the first ask or stop that a host
+            can act on.
         stop: The first time the run was to end.
         findings: Every finding, in order.
-        ledger: What the guard saw that is no verdict.
-        marks: One mark a batch; empty when none were wanted.
+        steps: The steps that were replayed; empty when they were not wanted.
     """
 
     source: str
     id: str
+    place: str
     outcome: str
     turns: int
-    batches: int
+    step_count: int
     calls: int
+    tokens: int | None
+    seconds: float | None
     warn: Fire | None
     ask: Fire | None
     held: Fire | None
     stop: Fire | None
-    findings: tuple[Found, ...]
-    ledger: LedgerReading
-    marks: tuple[Mark, ...] = ()
+    findings: tuple[FoundAt, ...]
+    steps: tuple[ReplayedStep, ...] = ()
 
     @property
     def looped(self) -> bool:
@@ -158,31 +181,39 @@ class ReplayReport:
 
     @property
     def saved(self) -> int:
-        """Calls that would not have run had the run ended at the first batch held back."""
+        """Calls that would not have run had the run ended at the first step stopped."""
         return self.held.calls_after if self.held is not None else 0
 
+    @property
+    def first_fire(self) -> Fire | None:
+        """The first ask or stop."""
+        fires = [fire for fire in (self.ask, self.stop) if fire is not None]
+        return min(fires, key=lambda fire: (fire.step, not fire.before), default=None)
+
+    @property
+    def why(self) -> str:
+        """The finding that asked first, else the one that warned first; empty without any."""
+        asks = (one for one in self.findings if one.action >= Action.ASK)
+        first = next(asks, self.findings[0] if self.findings else None)
+        return first.why if first is not None else ""
+
     def bare(self) -> ReplayReport:
-        """Give the report without findings and marks, which are what takes space."""
-        return dataclasses.replace(self, findings=(), marks=())
+        """Return the report without findings and steps, which are what takes space."""
+        return replace(self, findings=(), steps=())
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the report in JSON types; holds no argument and no answer."""
-        fires = {"warn": self.warn, "ask": self.ask, "held": self.held, "stop": self.stop}
-        report: dict[str, Any] = {
-            "source": self.source,
-            "id": self.id,
-            "outcome": self.outcome,
-            "turns": self.turns,
-            "batches": self.batches,
-            "calls": self.calls,
-            **{name: fire.as_dict() if fire else None for name, fire in fires.items()},
+        """Return the report in JSON types; holds no argument and no result."""
+        plain = ("source", "id", "place", "outcome", "turns")
+        fires = ("warn", "ask", "held", "stop")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "steps": self.step_count,
+            **{name: getattr(self, name) for name in ("calls", "tokens", "seconds")},
+            **{name: fire.as_dict() if (fire := getattr(self, name)) else None for name in fires},
             "calls_saved": self.saved,
+            "why": self.why,
             "findings": [found.as_dict() for found in self.findings],
-            "ledger": self.ledger._asdict(),
         }
-        if self.marks:
-            report["marks"] = [mark.as_dict() for mark in self.marks]
-        return report
 
 
 def replay(
@@ -190,162 +221,148 @@ def replay(
     policy: LoopGuardPolicy | None = None,
     *,
     unattended: bool = False,
-    marks: bool = True,
+    steps: bool = True,
 ) -> ReplayReport:
     """Hand a past run to a guard and note what it says.
 
     Args:
         conversation: The run.
         policy: The guard's policy, `LoopGuardPolicy()` by default.
-        unattended: Refuse every batch that is asked about, as a host without a person does, and
+        unattended: Refuse every step that is asked about, as a host without a person does, and
             end at the first stop. The run goes on as it was recorded, which a model that was
-            refused might not have done. By default every batch runs.
-        marks: Whether to make the marks that a report draws.
+            refused might not have done. By default every step runs.
+        steps: Whether to note the steps that a report draws.
 
     Returns:
         The report.
     """
-    run = _Run(LoopGuard(policy), unattended=unattended, marks=marks)
+    walk = _Walk(LoopGuard(policy), unattended=unattended, steps=[] if steps else None)
     for event in conversation.events:
-        if not run.take(event):
+        if not walk.take(event):
             break
-    return run.report(conversation)
+    return _report(conversation, walk)
 
 
-class _Run:
+@dataclass(slots=True)
+class _Walk:
     """The guard on its way through one run."""
 
-    def __init__(self, guard: LoopGuard, *, unattended: bool, marks: bool) -> None:
-        self._guard = guard
-        self._unattended = unattended
-        self._marked = marks
-        self._turns = 0
-        self._batches = 0
-        self._calls = 0
-        self._asked: Decision | None = None
-        # What happened first -> the batch, its first call, whether before it ran.
-        self._first: dict[str, tuple[int, int, bool]] = {}
-        self._findings: list[Found] = []
-        self._marks: list[Mark] = []
-        self._seen: set[int] = set()
+    guard: LoopGuard
+    unattended: bool
+    steps: list[ReplayedStep] | None
+    first: dict[str, tuple[int, int, bool]] = field(default_factory=dict)
+    """What happened first -> the step, its first call, whether before it ran."""
+    findings: list[FoundAt] = field(default_factory=list)
+    turns: int = 0
+    number: int = 0
+    calls: int = 0
+    asked: Decision | None = None
+    seen: set[tuple[int, int]] = field(default_factory=set)
 
     def take(self, event: Event) -> bool:
-        """Take in the next event; says whether the run goes on."""
+        """Take in the next event; returns whether the run goes on."""
         kind = event["type"]
         if kind == "human":
-            self._turns += 1
-            self._guard.human_message()
-        elif kind == "note":
-            if self._asked is not None and "approve" in str(event.get("text")):
-                self._guard.approve(self._asked)
+            self.turns += 1
+            self.guard.start_turn()
+        elif kind == "note" and self.asked is not None and "approve" in str(event.get("text")):
+            self.guard.approve(self.asked)
         elif kind == "batch" and event["calls"]:
-            return self._batch(event)
+            return self._step(event)
         return True
 
-    def _batch(self, event: Event) -> bool:
-        calls = event["calls"]
-        number, first = self._batches + 1, self._calls + 1
-        self._batches, self._calls = number, self._calls + len(calls)
-        decision = self._guard.check(calls)
-        record, action = decision.record, decision.action
-        if decision.findings:
-            self._note(decision, number, first, before=True)
+    def _step(self, event: Event) -> bool:
+        self.number += 1
+        first, self.calls = self.calls + 1, self.calls + len(event["calls"])
+        decision = self.guard.check(event["calls"])
+        action = decision.action
+        self._note(decision, first, before=True)
         asked = action >= Action.ASK
-        refused = event.get("refused") is True or (asked and self._unattended)
+        refused = event.get("refused") is True or (asked and self.unattended)
         if asked and event.get("approved") is True and not refused:
-            self._guard.approve(decision)
-        results = event.get("results") or ()
-        if self._guard.policy.reads_failures:
-            results = failed_by_text(record, results)
+            self.guard.approve(decision)
         if refused:
-            self._guard.refuse(decision)
+            self.guard.refuse(decision)
         else:
-            revealed = self._guard.record_results(record, results)
-            if revealed.findings:
-                self._note(revealed, number, first, before=False)
-                action = max(action, revealed.action)
-        if self._marked and isinstance(record, Batch):
-            answers: Answers = "unknown" if refused else self._answers(record, results)
-            self._marks.append(
-                Mark(
-                    batch=number,
-                    call=first,
-                    calls=len(calls),
-                    turn=self._turns,
-                    key=f"{record.digest:016x}",
-                    tools=tuple(dict.fromkeys(record.names)),
-                    answers=answers,
-                    action=action,
-                    refused=refused,
-                )
-            )
-        return not (self._unattended and decision.action is Action.STOP)
+            revealed = self.guard.record_results(decision.record, event.get("results") or ())
+            self._note(revealed, first, before=False)
+            action = max(action, revealed.action)
+        if self.steps is not None:
+            calls = _seen_calls(decision.record, self.seen, refused=refused)
+            self.steps.append(ReplayedStep(self.number, first, self.turns, calls, action, refused))
+        return not (self.unattended and decision.action is Action.STOP)
 
-    def _note(self, decision: Decision, number: int, call: int, *, before: bool) -> None:
-        kinds = []
-        if decision.action is Action.WARN:
-            kinds.append("warn")
-        elif decision.action >= Action.ASK:
-            self._asked = decision
-            kinds.append("ask" if decision.action is Action.ASK else "stop")
-            if before:
-                kinds.append("held")
+    def _note(self, decision: Decision, call: int, *, before: bool) -> None:
+        if decision.action is Action.ALLOW:
+            return
+        kinds = [decision.action.name.lower()]
+        if decision.action >= Action.ASK:
+            self.asked = decision
+            kinds += ["held"] if before else []
         for kind in kinds:
-            self._first.setdefault(kind, (number, call, before))
+            self.first.setdefault(kind, (self.number, call, before))
+        names = ("rule", "action", "tools", "count", "threshold", "since")
         for finding in decision.findings:
-            self._findings.append(_found(finding, number, before=before))
-
-    def _answers(self, record: Batch, results: Any) -> Answers:
-        pairs: list[tuple[int, int]] = []
-        for key, answer in zip(record.keys, match_results(record.ids, results), strict=True):
-            if answer is None:
-                return "unknown"
-            pairs.append((key, answer.digest))
-        brought = hash(tuple(sorted(pairs)))
-        if brought in self._seen:
-            return "equal"
-        self._seen.add(brought)
-        return "new"
-
-    def report(self, conversation: Conversation) -> ReplayReport:
-        """Sum up, once every event was taken in."""
-        sizes = [len(event["calls"]) for event in conversation.batches]
-        batches, calls = len(sizes), sum(sizes)
-
-        def fire(kind: str) -> Fire | None:
-            if kind not in self._first:
-                return None
-            number, call, before = self._first[kind]
-            ran = number - 1 if before else number
-            ran_calls = call - 1 if before else call - 1 + sizes[number - 1]
-            return Fire(number, call, before, batches - ran, calls - ran_calls)
-
-        return ReplayReport(
-            source=conversation.source,
-            id=conversation.id,
-            outcome=conversation.outcome,
-            turns=sum(event["type"] == "human" for event in conversation.events),
-            batches=batches,
-            calls=calls,
-            warn=fire("warn"),
-            ask=fire("ask"),
-            held=fire("held"),
-            stop=fire("stop"),
-            findings=tuple(self._findings),
-            marks=tuple(self._marks),
-            ledger=self._guard.ledger(),
-        )
+            parts = {name: getattr(finding, name) for name in names}
+            found = FoundAt(step=self.number, before=before, text=finding.to_person, **parts)
+            self.findings.append(found)
 
 
-def _found(finding: Finding, batch: int, *, before: bool) -> Found:
-    return Found(
-        batch=batch,
-        before=before,
-        rule=finding.rule,
-        action=finding.action,
-        tools=finding.tools,
-        count=finding.count,
-        threshold=finding.threshold,
-        since=finding.since,
-        text=finding.to_person,
+def _seen_calls(step: Step, seen: set[tuple[int, int]], *, refused: bool) -> tuple[SeenCall, ...]:
+    """Read a step's calls and results out of the guard's record."""
+    calls = []
+    results = step.results or (None,) * len(step.calls)
+    for call, result in zip(step.calls, results, strict=True):
+        novelty: Novelty = "refused" if refused else "missing"
+        if result is not None:
+            known = (call.identity, result.digest) in seen
+            seen.add((call.identity, result.digest))
+            novelty = "known" if known else "new"
+            if result.failed:
+                novelty = "failed again" if known else "failed"
+        text = None if result is None else result.text
+        calls.append(SeenCall(call.name, call.identity, call.arguments, text, novelty))
+    return tuple(calls)
+
+
+def _report(conversation: Conversation, walk: _Walk) -> ReplayReport:
+    """Sum up, once every event was taken in."""
+    events = list(conversation.steps)
+    sizes = [len(event["calls"]) for event in events]
+    tokens = [event.get("tokens") for event in events]
+    times = [event.get("at") for event in events]
+    spent = [count if type(count) is int else 0 for count in tokens]
+    known = [float(at) for at in times if isinstance(at, int | float)]
+
+    def fire(kind: str) -> Fire | None:
+        if kind not in walk.first:
+            return None
+        number, call, before = walk.first[kind]
+        ran = number - 1 if before else number
+        calls = sum(sizes[ran:])
+        left = [float(at) for at in times[ran:] if isinstance(at, int | float)]
+        seconds = max(known[-1] - left[0], 0.0) if left else 0.0
+        return Fire(number, call, before, len(sizes) - ran, calls, sum(spent[ran:]), seconds)
+
+    return ReplayReport(
+        source=conversation.source,
+        id=conversation.id,
+        place=conversation.place,
+        outcome=conversation.outcome,
+        turns=sum(event["type"] == "human" for event in conversation.events),
+        step_count=len(sizes),
+        calls=sum(sizes),
+        tokens=sum(spent) if any(spent) else None,
+        seconds=max(known[-1] - known[0], 0.0) if len(known) > 1 else None,
+        warn=fire("warn"),
+        ask=fire("ask"),
+        held=fire("held"),
+        stop=fire("stop"),
+        findings=tuple(walk.findings),
+        steps=tuple(walk.steps or ()),
     )
+
+
+def with_rules(policy: LoopGuardPolicy, rules: tuple[Any, ...]) -> LoopGuardPolicy:
+    """Copy a policy with other rules that judges failures as the whole policy does."""
+    return policy.model_copy(update={"rules": rules})

@@ -4,46 +4,65 @@ A path is a file, a directory, a pattern, `-` for the standard input, an address
 knows, or the address of a Postgres database. What a file holds is decided by its first bytes and
 lines.
 
-Nothing here raises for bad input: it is told as a `Problem`, and the rest is read.
+Nothing here raises for bad input: it becomes a `Problem`, and the rest is read.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import stat
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from langchain_loopguard.replay.conversation import ConversationError
-from langchain_loopguard.replay.pieces import Piece, Threads, is_postgres, open_store
-from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.conversation import ConversationError, Problem
+from langchain_loopguard.replay.readers.inspect_ai import samples_in
 from langchain_loopguard.replay.readers.langgraph_sqlite import MAGIC
 from langchain_loopguard.replay.streams import (
     BOM,
     HEAD,
+    MAX_LINE,
+    PARQUET,
     UNPACK_ERRORS,
+    ZIP,
     foreign,
     need_fsspec,
     open_bytes,
     reason_of,
     unpacked,
 )
-from langchain_loopguard.replay.texts import text_pieces
+from langchain_loopguard.replay.texts import (
+    Document,
+    Piece,
+    Rows,
+    Threads,
+    is_postgres,
+    open_store,
+    text_pieces,
+)
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterable, Iterator
 
-
 _THREADS = 16
 """Threads of a checkpointer that make one piece."""
 
-_SUFFIXES = frozenset(".json .jsonl .ndjson .traj .gz .bz2 .xz .db .sqlite .sqlite3".split())
+_SUFFIXES = frozenset(
+    ".json .jsonl .ndjson .traj .gz .bz2 .xz .db .sqlite .sqlite3 .parquet .eval .log .txt".split()
+)
 """Endings of the files that are looked into in a directory; a file that is named is read
 whatever its name."""
+
+_SPECIAL = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +91,14 @@ def find_sources(paths: Iterable[str]) -> Iterator[Source | Problem]:
             yield Source(path, _without_password(path))
         elif "://" in path:
             yield from _addresses(path)
-        elif os.path.isdir(path):  # noqa: PTH112 - a name as the user wrote it
-            yield from _directory(path)
         elif os.path.lexists(path) or not glob.has_magic(path):
-            yield _file(path)
+            yield from _path(path)
         else:
-            names = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - as above
+            names = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - as the user wrote it
             if not names:
                 yield Problem(path, "no file matches")
             for name in names:
-                if os.path.isdir(name):  # noqa: PTH112
-                    yield from _directory(name)
-                else:
-                    yield _file(name)
+                yield from _path(name)
 
 
 def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator[Piece | Problem]:
@@ -103,7 +117,7 @@ def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator
         yield Problem(source.name, error.strerror or str(error))
         return
     try:
-        yield from _file_pieces(source, file, threads)
+        yield from file_pieces(source, file, threads)
     except UNPACK_ERRORS as error:
         yield Problem(source.name, f"cannot be read to its end: {reason_of(error)}")
     finally:
@@ -111,9 +125,10 @@ def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator
             file.close()
 
 
-def _file_pieces(
+def file_pieces(
     source: Source, file: io.BufferedReader, threads: frozenset[str]
 ) -> Iterator[Piece | Problem]:
+    """Cut an open file into pieces, as `pieces_of` does."""
     try:
         stream, packed = unpacked(file)
         head = stream.peek(HEAD)[:HEAD]
@@ -125,12 +140,17 @@ def _file_pieces(
         return
     if head.startswith(MAGIC):
         if packed or source.path == "-" or "://" in source.path:
-            text = "a SQLite file can only be read from a disk, unpacked"
-            yield Problem(source.name, text)
+            yield Problem(source.name, "a SQLite file can only be read from a disk, unpacked")
         else:
             yield from _threads(source, threads)
         return
     unread = foreign(head)
+    if head.startswith(ZIP):
+        yield from _samples(source, stream)
+        return
+    if head.startswith(PARQUET):
+        yield Rows(source.path, source.name, source.size)
+        return
     if unread is None and threads:
         unread = "no checkpointer, so it has none of the threads that were asked for"
     if unread is not None:
@@ -139,7 +159,12 @@ def _file_pieces(
     yield from text_pieces(source.name, stream, found=source.found)
 
 
-# --- Checkpointers and paths --------------------------------------------------------------------
+def _samples(source: Source, stream: io.BufferedReader) -> Iterator[Piece | Problem]:
+    try:
+        for text in samples_in(stream, MAX_LINE):
+            yield Document(source.name, text, source.found)
+    except ConversationError as error:
+        yield Problem(source.name, f"a zip archive: {error}", ignored=source.found)
 
 
 def _threads(source: Source, wanted: frozenset[str]) -> Iterator[Piece | Problem]:
@@ -163,24 +188,38 @@ def _threads(source: Source, wanted: frozenset[str]) -> Iterator[Piece | Problem
         store.close()
 
 
-def _file(path: str) -> Source:
+def _path(path: str) -> Iterator[Source | Problem]:
+    if os.path.isdir(path):  # noqa: PTH112 - a name as the user wrote it
+        yield from _directory(path)
+    else:
+        yield _file(path)
+
+
+def _file(path: str, *, found: bool = False) -> Source | Problem:
     try:
-        size = os.path.getsize(path)  # noqa: PTH202 - as above
-    except OSError:
-        size = 0
-    return Source(path, path, size=size)
+        known = os.stat(path)  # noqa: PTH116 - as above
+    except OSError as error:
+        return Problem(path, error.strerror or str(error))
+    special = _SPECIAL.get(stat.S_IFMT(known.st_mode))
+    # A pipe that somebody names has a writer; one that lies in a folder may never have one.
+    if special is not None and (found or special == "a device"):
+        return Problem(path, f"{special}, skipped", ignored=found)
+    return Source(path, path, found=found, size=known.st_size)
 
 
 def _directory(path: str) -> Iterator[Source | Problem]:
-    found = False
+    seen = False
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
-            if Path(name).suffix.lower() in _SUFFIXES:
-                found = True
-                file = os.path.join(folder, name)  # noqa: PTH118 - as above
-                yield Source(file, file, found=True, size=_file(file).size)
-    if not found:
+            file = os.path.join(folder, name)  # noqa: PTH118 - as above
+            made = _file(file, found=True)
+            if Path(name).suffix.lower() in _SUFFIXES or (
+                isinstance(made, Problem) and made.ignored
+            ):
+                seen = seen or isinstance(made, Source)
+                yield made
+    if not seen:
         kinds = " ".join(sorted(_SUFFIXES))
         yield Problem(path, f"no file to read in this directory; looked for {kinds}")
 
@@ -191,11 +230,9 @@ def _addresses(path: str) -> Iterator[Source | Problem]:
         return
     try:
         fs, _, found = need_fsspec().get_fs_token_paths(path, mode="rb")
-    except OSError as error:
-        yield Problem(_without_password(path), str(error))
-        return
     except Exception as error:  # noqa: BLE001 - a store's client reports in its own classes
-        yield Problem(_without_password(path), f"{type(error).__name__}: {error}")
+        text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        yield Problem(_without_password(path), text)
         return
     if not found:
         yield Problem(_without_password(path), "no file matches")

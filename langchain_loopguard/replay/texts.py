@@ -1,4 +1,4 @@
-"""Where may a text be cut, so that no run is torn?
+"""Pieces of an input that can be read apart, in another process too, so that no run is torn.
 
 A text is lines, each a JSON value, or one JSON document. A file of lines is never in memory as a
 whole. A document is, up to a limit, unless it is a long list, whose items are read one by one.
@@ -10,28 +10,39 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from langchain_loopguard.replay.pieces import Items, Lines
-from langchain_loopguard.replay.problems import Problem
-from langchain_loopguard.replay.readers import format_of, is_list_of_runs
-from langchain_loopguard.replay.streams import UNPACK_ERRORS, lines_of, parse, reason_of
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+from langchain_loopguard.replay.readers import format_of, is_list_of_runs, read_values
+from langchain_loopguard.replay.readers.langgraph_postgres import SCHEMES, PostgresStore
+from langchain_loopguard.replay.readers.langgraph_sqlite import SqliteStore
+from langchain_loopguard.replay.streams import (
+    BOM,
+    MAX_LINE,
+    MAX_MEMORY,
+    UNPACK_ERRORS,
+    lines_of,
+    open_bytes,
+    parse,
+    reason_of,
+    try_parse,
+    weigh,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from langchain_loopguard.replay.conversation import Conversation
-    from langchain_loopguard.replay.pieces import Piece
     from langchain_loopguard.replay.readers import Format
+    from langchain_loopguard.replay.readers.checkpoints import Thread
 
-MAX_DOCUMENT = 512 * 2**20
+MAX_DOCUMENT = MAX_LINE
 """Bytes of one JSON document that is no list, and of one run that is spread over many lines."""
 
 _STREAMED = 32 * 2**20
 """Bytes from which on a JSON list is read item by item, which is slower."""
 
 _PIECE = 2**18
-"""Bytes of lines that make one piece: some tenths of a second, so that Ctrl-C is soon heard."""
+"""Bytes of lines that make one piece: some tenths of a second, so that Ctrl-C is soon seen."""
 
 _ITEMS = 64
 """Items of a long list that make one piece."""
@@ -39,9 +50,140 @@ _ITEMS = 64
 _NESTED = 1000
 """How deep brackets may be nested, as in orjson."""
 
+_PORTION = 2**22
+"""Bytes that the parser of long lists is handed at once: it reads a token that goes on over many
+portions again from its start, so that small ones take a time that grows with the square."""
+
+_UNKNOWN = 10_000
+"""Items, or lines, without a run among them after which a text is not read on."""
+
 _NO_RUN = "holds no run of a known format"
 
+Found: TypeAlias = "tuple[str, Piece | Problem]"
+"""A piece, or what could not be read, and the source it comes from."""
+
 Numbered: TypeAlias = "tuple[int, bytes | None]"
+
+
+class Piece(Protocol):
+    """A part of the input."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the input it stands for, 0 when that is not known."""
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read what it holds; never raises for bad input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a file, each with its number; `None` for one that was too long."""
+
+    source: str
+    lines: list[Numbered]
+    size: int
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read each line as a JSON value."""
+        if sum(weigh(line) for _, line in self.lines if line is not None) > MAX_MEMORY:
+            yield Problem(self.source, f"takes {_TOO_MUCH}, not read", self.lines[0][0])
+            return
+        problems: list[Problem] = []
+        for found in read_values(self._values(problems), self.source):
+            yield from problems
+            problems.clear()
+            yield found
+        yield from problems
+
+    def _values(self, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+        for number, line in self.lines:
+            if line is None:
+                text = f"longer than {MAX_LINE >> 20} MB, skipped"
+                problems.append(Problem(self.source, text, number))
+                continue
+            try:
+                yield number, parse(line)
+            except ValueError as error:
+                problems.append(Problem(self.source, f"not JSON: {error}", number))
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Values that are read already: a document as one of them, or items of a list."""
+
+    source: str
+    values: list[tuple[int, Any]]
+    size: int
+    unit: str = "item"
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read the values."""
+        return read_values(self.values, self.source, unit=self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a Parquet file; a run's rows may stand anywhere in it."""
+
+    path: str
+    source: str
+    size: int = 0
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read the rows, some at a time."""
+        try:
+            from pyarrow import ArrowException, parquet  # noqa: PLC0415 - an extra
+        except ImportError:
+            text = "a Parquet file needs pyarrow: pip install 'langchain-loopguard[parquet]'"
+            yield Problem(self.source, text)
+            return
+        try:
+            with open_bytes(self.path) as opened:
+                file = parquet.ParquetFile(opened)
+                parts = range(file.num_row_groups)
+                total = sum(file.metadata.row_group(part).total_byte_size for part in parts)
+                if total > MAX_MEMORY:
+                    most = f"of {MAX_MEMORY >> 20} MB that are read at once"
+                    yield Problem(self.source, f"{total >> 20:,} MB of rows, {most}")
+                    return
+                rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+                yield from read_values(enumerate(rows, 1), self.source, unit="row")
+        except (ArrowException, OSError, ValueError) as error:
+            yield Problem(self.source, f"not a Parquet file: {type(error).__name__}")
+
+
+_ROWS = 1000
+"""Rows of a Parquet file that are unpacked at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads of a checkpointer."""
+
+    address: str
+    source: str
+    threads: list[Thread]
+    size: int = 0
+
+    def read(self) -> Iterator[Conversation | Problem]:
+        """Read the threads."""
+        try:
+            store = open_store(self.address)
+        except ConversationError as error:
+            yield Problem(self.source, str(error))
+            return
+        # Loads langchain_core, which takes longer than reading most inputs.
+        from langchain_loopguard.replay.readers.langgraph import read_thread  # noqa: PLC0415
+
+        try:
+            for thread in self.threads:
+                try:
+                    yield read_thread(store, thread, self.source)
+                except ConversationError as error:
+                    yield Problem(f"{self.source}, thread {thread.name}", str(error))
+        finally:
+            store.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +205,26 @@ class Document:
             value = parse(self.text)
         except ValueError as error:
             for piece in _broken(self.source, self.text, error):
-                if isinstance(piece, Problem):
-                    yield piece
-                else:
-                    yield from piece.read()
+                yield from [piece] if isinstance(piece, Problem) else piece.read()
             return
         if self.found and not _holds_runs(value):
             yield Problem(self.source, _NO_RUN, ignored=True)
             return
         yield from Items(self.source, [(1, value)], 0, unit="value").read()
+
+
+def open_store(address: str) -> SqliteStore | PostgresStore:
+    """Open a checkpointer's file or database.
+
+    Raises:
+        ConversationError: If it can't be read.
+    """
+    return PostgresStore(address) if is_postgres(address) else SqliteStore(address)
+
+
+def is_postgres(name: str) -> bool:
+    """Return whether a path is the address of a Postgres database."""
+    return name.startswith(SCHEMES)
 
 
 def text_pieces(
@@ -84,8 +237,12 @@ def text_pieces(
         stream: Its bytes, unpacked.
         found: Whether it was found in a directory, so that a text without runs is no fault.
     """
-    lines = lines_of(stream)
-    first = list(islice((line for line in lines if line[1] is None or line[1].strip()), 2))
+    start = stream.readline(_STREAMED)
+    if len(start) == _STREAMED and start.removeprefix(BOM).lstrip()[:1] == b"[":
+        yield from _long_list(source, _Joined(start, stream))
+        return
+    lines = lines_of(stream, start)
+    first = list(islice(lines, 2))
     if not first:
         yield Problem(source, "empty", ignored=found)
     elif len(first) == 1:
@@ -94,7 +251,7 @@ def text_pieces(
         else:
             yield from _document(source, first[0][1], stream, found=found)
     elif _are_lines([line for _, line in first]):
-        if found and not any(_holds_runs(_try(line)) for _, line in first):
+        if found and not any(_holds_runs(try_parse(line)) for _, line in first):
             yield Problem(source, _NO_RUN, ignored=True)
         else:
             yield from _line_pieces(source, chain(first, lines))
@@ -104,11 +261,11 @@ def text_pieces(
 
 
 def are_runs_a_line(stream: io.BufferedReader) -> bool:
-    """Tell whether each line of a text is a run, so that it may be cut at any of them."""
-    first = list(islice((line for _, line in lines_of(stream) if line is None or line.strip()), 2))
+    """Return whether each line of a text is a run, so that it may be cut at any of them."""
+    first = [line for _, line in islice(lines_of(stream), 2)]
     if len(first) < 2 or not _are_lines(first):  # noqa: PLR2004 - one line is a document
         return False
-    known = [found for line in first if (found := format_of(_try(line))) is not None]
+    known = [found for line in first if (found := format_of(try_parse(line))) is not None]
     return bool(known) and known[0].group is None
 
 
@@ -116,7 +273,7 @@ def _are_lines(lines: list[bytes | None]) -> bool:
     """Tell lines that are a value each from a document that is spread over lines."""
     if lines[0] is not None and lines[0].strip() in {b"[", b"{"}:
         return False
-    return any(line is None or isinstance(_try(line), dict | list) for line in lines)
+    return any(line is None or isinstance(try_parse(line), dict | list) for line in lines)
 
 
 def _document(
@@ -130,21 +287,23 @@ def _document(
     elif is_list:
         yield from _long_list(source, _Joined(text, stream))
     else:
-        yield Problem(source, f"one JSON object of more than {limit // 2**20} MB, not read")
+        yield Problem(source, f"one JSON object of more than {limit >> 20} MB, not read")
 
 
 def _broken(source: str, text: bytes, error: ValueError) -> Iterator[Piece | Problem]:
     """Read what can be read of a text that is no JSON as a whole."""
     lines = list(lines_of(io.BufferedReader(io.BytesIO(text))))
-    if any(format_of(_try(line)) is not None for _, line in lines):
+    if len(lines) > 1 and any(format_of(try_parse(line)) is not None for _, line in lines):
         yield from _line_pieces(source, lines)
     elif text.lstrip()[:1] == b"[":
-        yield from _long_list(source, io.BytesIO(text), why=f": {error}")
+        yield from _long_list(source, _Joined(b"", io.BytesIO(text)), why=f": {error}")
     else:
         yield Problem(source, f"not JSON: {error}")
 
 
-def _long_list(source: str, stream: Any, *, why: str = "") -> Iterator[Piece | Problem]:
+def _long_list(  # noqa: C901 - a loop and the ways in which it ends
+    source: str, stream: _Joined, *, why: str = ""
+) -> Iterator[Piece | Problem]:
     """Read a list's items one by one, up to where it breaks off, and say why if that is known."""
     try:
         import ijson  # noqa: PLC0415 - needed for long and broken lists alone
@@ -153,17 +312,28 @@ def _long_list(source: str, stream: Any, *, why: str = "") -> Iterator[Piece | P
         yield Problem(source, text)
         return
     items: list[tuple[int, Any]] = []
-    number = 0
+    number = weight = 0
     known: Format | None = None
     problem: Problem | None = None
     try:
-        for number, item in enumerate(_items_of(ijson, stream), 1):
+        for number, (item, size) in enumerate(_items_of(ijson, stream), 1):
             known = known or format_of(item)
-            # The items of one run stay together.
-            if len(items) >= _ITEMS and (known is None or known.group is None):
-                yield Items(source, items, 0)
+            if known is None and number > _UNKNOWN:
+                problem = Problem(source, f"no run in its first {_UNKNOWN:,} items, not read on")
                 items = []
+                break
+            # The items of one run stay together.
+            full = len(items) >= _ITEMS or weight + size > MAX_MEMORY
+            if items and full and (known is None or known.group is None):
+                yield Items(source, items, 0)
+                items, weight = [], 0
+            elif weight + size > MAX_MEMORY:
+                problem = Problem(source, f"a run that takes {_TOO_MUCH}, not read on", number)
+                break
             items.append((number, item))
+            weight += size
+    except _TooLargeError:
+        problem = Problem(source, f"too large, or {_TOO_MUCH}, not read on", number + 1, "item")
     except (ijson.JSONError, ValueError):  # The latter for text that is not UTF-8.
         text = f"a list that breaks off or is not JSON after item {number}{why}"
         problem = Problem(source, text)
@@ -175,15 +345,25 @@ def _long_list(source: str, stream: Any, *, why: str = "") -> Iterator[Piece | P
         yield problem
 
 
-def _items_of(ijson: Any, stream: Any) -> Iterator[Any]:
-    """Give a list's items.
+_TOO_MUCH = f"more than {MAX_MEMORY >> 20} MB of memory"
+_EVENT = 96
+"""Bytes of memory that an event of the parser stands for, its text aside; see `streams`."""
+
+
+class _TooLargeError(Exception):
+    """One item, or a text or number in it, is too large."""
+
+
+def _items_of(ijson: Any, stream: _Joined) -> Iterator[tuple[Any, int]]:
+    """Yield a list's items, each with the memory that it takes.
 
     `ijson.items` keeps the path to where it is as text: brackets nested without end fill the
     memory.
     """
     builder: Any = None
-    depth = 0
-    for event, value in ijson.basic_parse(stream, use_float=True):
+    depth = weight = 0
+    for event, value in ijson.basic_parse(stream, use_float=True, buf_size=_PORTION):
+        stream.since = 0
         ends = event in {"end_map", "end_array"}
         depth -= ends
         if event in {"start_map", "start_array"}:
@@ -193,12 +373,36 @@ def _items_of(ijson: Any, stream: Any) -> Iterator[Any]:
             if depth == 1:
                 continue
         if depth == 0:
-            return
+            continue  # More than blanks behind the list is an error.
         builder = builder or ijson.ObjectBuilder()
         builder.event(event, value)
+        weight += _EVENT + (len(value) if isinstance(value, str) else 0)
+        if weight > MAX_MEMORY:
+            raise _TooLargeError
         if depth == 1:
-            yield builder.value
-            builder = None
+            yield builder.value, weight
+            builder, weight = None, 0
+
+
+class _Joined:
+    """A beginning that was read already, and the rest of its stream.
+
+    Attributes:
+        since: Bytes that were read since the parser found something in them.
+    """
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self._start = io.BytesIO(start)
+        self._rest = rest
+        self.since = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes."""
+        read: bytes = self._start.read(size) or self._rest.read(size)
+        self.since += len(read)
+        if self.since > MAX_LINE // 4:
+            raise _TooLargeError
+        return read
 
 
 def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Problem]:
@@ -214,9 +418,12 @@ def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Pro
             if gathered and may_end and size + length > _PIECE:
                 yield Lines(source, gathered, size)
                 gathered, size = [], 0
-            elif size > MAX_DOCUMENT:
-                limit = MAX_DOCUMENT // 2**20
-                problem = Problem(source, f"a run of more than {limit} MB, not read on", number)
+            elif size + length > MAX_DOCUMENT:
+                text = f"a run of more than {MAX_DOCUMENT >> 20} MB, not read on"
+                problem = Problem(source, text, number)
+                break
+            elif not runs.any_known and number > _UNKNOWN:
+                problem = Problem(source, f"no run in its first {_UNKNOWN:,} lines, not read on")
                 break
             gathered.append((number, line))
             size += length
@@ -235,11 +442,16 @@ class _Runs:
         self._format: Format | None = None
         self._key: str | None = None
 
+    @property
+    def any_known(self) -> bool:
+        """Whether a line of a known format was seen."""
+        return self._format is not None
+
     def may_end_before(self, line: bytes | None) -> bool:
-        """Tell whether a cut may be made before this line."""
+        """Return whether a cut may be made before this line."""
         if self._format is not None and self._format.group is None:
             return True  # A line is a run: there is no need to look.
-        value = _try(line)
+        value = try_parse(line)
         if self._format is None:
             self._format = format_of(value)
             if self._format is not None and self._format.group is not None:
@@ -252,27 +464,6 @@ class _Runs:
             return False
         known, self._key = self._key, key
         return known is not None
-
-
-class _Joined:
-    """A beginning that was read already, and the rest of its stream."""
-
-    def __init__(self, start: bytes, rest: io.BufferedReader) -> None:
-        self._start = io.BytesIO(start)
-        self._rest = rest
-
-    def read(self, size: int = -1) -> bytes:
-        """Read the next bytes."""
-        return self._start.read(size) or self._rest.read(size)
-
-
-def _try(line: bytes | None) -> Any:
-    if line is None:
-        return None
-    try:
-        return parse(line)
-    except ValueError:
-        return None
 
 
 def _holds_runs(value: Any) -> bool:

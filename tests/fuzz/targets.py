@@ -46,15 +46,15 @@ from langchain_loopguard.messages import MessageReader
 from langchain_loopguard.middleware import LoopGuardMiddleware
 from langchain_loopguard.node import LoopGuardNode
 from langchain_loopguard.policy_file import PolicyFileError, read_policy
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
-from langchain_loopguard.replay.problems import Problem
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+
 from langchain_loopguard.replay.readers.base import Events
 from langchain_loopguard.replay.readers.checkpoints import unpack
 from langchain_loopguard.replay.readers.langchain_messages import events_of, message_of
 from langchain_loopguard.replay.readers.swe_agent import tool_of
-from langchain_loopguard.replay.redact import mask_secrets, mask_value
+from langchain_loopguard.langchain.masks import mask_secrets, mask_value
 from langchain_loopguard.replay.run import replay
-from langchain_loopguard.replay.sources import Source, _file_pieces
+from langchain_loopguard.replay.sources import Source, file_pieces
 from langchain_loopguard.replay.streams import parse
 from tests.fuzz.documents import MESSAGES, RUNS
 from tests.fuzz.feed import Feed, broken
@@ -468,7 +468,7 @@ def transcripts(data):
 
 def _pieces(text, *, found):
     stream = io.BufferedReader(io.BytesIO(text))
-    return _file_pieces(Source("made", "made", found=found, size=len(text)), stream, frozenset())
+    return file_pieces(Source("made", "made", found=found, size=len(text)), stream, frozenset())
 
 
 def stored_messages(data):

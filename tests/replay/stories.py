@@ -51,9 +51,15 @@ def told(conversation):
             events.append((event["type"],))
             continue
         calls = tuple((c["id"], c["name"], json.dumps(c["args"])) for c in event["calls"])
-        results = tuple((r["id"], _text(r["content"]), r["status"]) for r in event["results"])
+        results = tuple((r["id"], _text(r["content"]), _status(r)) for r in event["results"])
         events.append(("batch", calls, results))
     return events
+
+
+def _status(result):
+    """What a source that tells nothing of failure tells in its text."""
+    read = "error" if _text(result["content"]).startswith("Error") else "success"
+    return result.get("status", read)
 
 
 def _text(content):

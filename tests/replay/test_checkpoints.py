@@ -57,11 +57,11 @@ def findings_of(decisions):
 
 def told_live(replayed):
     """The findings that a live handler tells: of a batch found before it ran, no others."""
-    held = {found.batch for found in replayed.findings if found.before}
+    held = {found.step for found in replayed.findings if found.before}
     return [
         (found.rule, found.action, found.count, found.since)
         for found in replayed.findings
-        if found.before or found.batch not in held
+        if found.before or found.step not in held
     ]
 
 
@@ -88,7 +88,7 @@ def asked_batches(graph, config, answer):
 def held_batches(run, *actions):
     """The batches that the replay asks about before they run, or ends at."""
     found = replay(run).findings
-    return sorted({one.batch for one in found if one.before and one.action in actions})
+    return sorted({one.step for one in found if one.before and one.action in actions})
 
 
 SCRIPTS = {
@@ -109,7 +109,7 @@ def test_a_create_agent_thread_replays_to_the_live_verdicts(script, tmp_path):
         graph.invoke(ask(), thread("t1", handler))
     run = read_thread(tmp_path / "t.db")
     replayed = replay(run)
-    assert replayed.batches == len(SCRIPTS[script])
+    assert replayed.step_count == len(SCRIPTS[script])
     assert told_live(replayed) == findings_of(live)
 
 
@@ -142,10 +142,10 @@ def test_a_refused_batch_is_seen_in_the_replay(tmp_path):
         graph.invoke(ask(), thread("t1"))
     run = read_thread(tmp_path / "t.db")
     report = replay(run)
-    refused = [mark.batch for mark in report.marks if mark.refused]
+    refused = [mark.number for mark in report.steps if mark.refused]
     assert report.stop is not None
     assert refused == held_batches(run, Action.ASK, Action.STOP)
-    assert refused[-1] == report.stop.batch == report.batches
+    assert refused[-1] == report.stop.step == report.step_count
 
 
 def test_threads_are_runs_of_their_own(tmp_path):
@@ -170,7 +170,7 @@ def test_what_was_trimmed_from_the_state_is_still_read(tmp_path):
         graph.invoke(ask(), thread("t1"))
         graph.invoke(ask(), thread("t1"))
     run = next(run for run in read_runs([str(tmp_path / "t.db")]) if run.id == "t1")
-    names = [[call["name"] for call in batch["calls"]] for batch in run.batches]
+    names = [[call["name"] for call in batch["calls"]] for batch in run.steps]
     assert names == [["search"], ["read"]] * 2
 
 
@@ -208,7 +208,7 @@ def test_a_file_that_is_being_written_is_read(tmp_path):
     with SqliteSaver.from_conn_string(str(path)) as saver:
         graph = agent_graph(listed_model([SEARCH]), tools(), checkpointer=saver)
         graph.invoke(ask(), thread("t1"))
-        assert len(list(read_thread(path).batches)) == 1
+        assert len(list(read_thread(path).steps)) == 1
 
 
 # --- Bad files -----------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_an_older_json_value_is_read(tmp_path):
 
     message = ai_calls([SEARCH], 1)
     with_value(tmp_path / "t.db", "json", json.dumps([dumpd(message)]).encode())
-    assert len(list(read_thread(tmp_path / "t.db").batches)) >= 1
+    assert len(list(read_thread(tmp_path / "t.db").steps)) >= 1
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_thread_in_postgres_replays_to_the_live_verdicts(postgres, saved):
 
 
 def test_a_thread_in_postgres_that_was_saved_at_the_end_alone_is_read(postgres, saved):
-    assert len(list(read_thread(postgres, "t2").batches)) == 8
+    assert len(list(read_thread(postgres, "t2").steps)) == 8
 
 
 def test_a_source_in_postgres_is_named_without_its_password(postgres, saved):

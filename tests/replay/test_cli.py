@@ -115,12 +115,14 @@ def test_threads_are_not_looked_for_in_a_file_that_has_none(write):
 
 def test_the_table_tells_where_it_warns_and_asks(write):
     output = command("replay", write(repeating(9))).output
-    assert "made · loop outcome unknown 9 3 5 - 4 same_answer: search" in " ".join(words(output))
+    assert "made · loop outcome unknown 9 4 5 - 4 repeat: search, 5 times" in " ".join(
+        words(output)
+    )
 
 
 def test_calls_and_batches_are_told_apart(write):
     pair = [batch(("f", 1, "a"), ("g", 1, "a"), number=at) for at in range(8)]
-    assert "9 (batch 5)" in command("replay", write(run("go", *pair))).output
+    assert "9 (step 5)" in command("replay", write(run("go", *pair))).output
 
 
 def test_the_totals_are_split_by_outcome(write):
@@ -142,7 +144,8 @@ def test_json_is_one_object_with_every_run(write):
     told = json.loads(done.output)
     assert [one["id"] for one in told["runs"]] == ["loop", "good"]
     assert told["runs"][0]["ask"] == {
-        "batch": 5, "call": 5, "before": False, "batches_after": 4, "calls_after": 4,
+        "step": 5, "call": 5, "before": False, "steps_after": 4, "calls_after": 4,
+        "tokens_after": 0, "seconds_after": 0.0,
     }  # fmt: skip
     assert told["summary"]["runs"] == 2
     assert [one["at"] for one in told["problems"]] == [3]
@@ -161,7 +164,7 @@ def test_a_policy_file_is_used(write, tmp_path):
 
 def test_unattended_tells_where_the_run_would_have_ended(write):
     told = json.loads(command("replay", write(repeating(30)), "--unattended", "--json").output)
-    assert told["runs"][0]["stop"]["batch"] == 9
+    assert told["runs"][0]["stop"]["step"] == 9
 
 
 def test_content_is_hidden(write):
@@ -193,7 +196,8 @@ def test_what_a_file_says_cannot_steer_the_terminal(write):
 def test_a_long_list_of_problems_is_cut(write):
     output = command("replay", write(working(3), extra="garbage\n" * 100)).output
     assert "100 parts of the input could not be read" in output
-    assert "and 80 more" in output
+    assert "line 2: not JSON" in output
+    assert "(and 99 more like it)" in output
 
 
 # --- Compare -------------------------------------------------------------------------------------
@@ -203,13 +207,14 @@ INCIDENT = [
     "opencode #47797 - 40 - 161 - / 39 / -",
     "only opencode signal A 8 22 - 176 7 / 21 / -",
     "only opencode signal B 8 13 17 187 7 / 12 / 16",
+    "crewAI - - 20 180 - / - / 19",
     "hermes-agent 40 - 46 154 39 / - / 45",
     "gemini-cli 46 - 47 154 45 / - / 46",
     "OpenClaw 47 - - 0 46 / - / -",
     *(
         f"{name} never - - 0 -"
         for name in (
-            "gglib", "kimi-code", "Cline", "Roo Code", "takt", "crewAI", "AutoGPT", "opencode v1",
+            "gglib", "kimi-code", "Cline", "Roo Code", "takt", "AutoGPT", "opencode v1",
         )
     ),
     "Claude Code no detector - - 0 -",
@@ -225,7 +230,12 @@ def incident_lines():
 
 @pytest.mark.parametrize("line", INCIDENT)
 def test_comparing_on_the_incident_prints_the_known_numbers(line, incident_lines):
-    assert line in incident_lines
+    assert [one for one in incident_lines if f"{one} ".startswith(f"{line} ")]
+
+
+def test_comparing_shows_which_version_of_each_system_is_re_told(incident_lines):
+    [row] = [line for line in incident_lines if line.startswith("crewAI ")]
+    assert row.endswith("crewai@1.15.30, read 2026-11-30")
 
 
 def test_comparing_several_runs_counts_for_each_system(write):
@@ -305,12 +315,12 @@ def on_a_terminal(*args, until=None):
 def test_on_a_terminal_there_is_a_progress_bar(write):
     code, shown = on_a_terminal("replay", write(*[repeating(9)] * 800))
     assert code == 1
-    assert re.search(rb"\d MB .*\d+%", shown)
+    assert re.search(rb"reading .*MB", shown)
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(write):
     path = write(*[repeating(9)] * 3000)
-    code, shown = on_a_terminal("replay", path, "--jobs", "2", until=rb"[1-9]\.\d MB")
+    code, shown = on_a_terminal("replay", path, "--jobs", "2", until=rb"[1-9]\.\d/[\d.]+ MB")
     assert code == 130
     assert b"Traceback" not in shown
 

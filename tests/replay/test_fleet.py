@@ -13,7 +13,7 @@ from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.cli.app import app
 from langchain_loopguard.replay import work_on_runs
 from langchain_loopguard.replay.sources import Source
-from langchain_loopguard.replay.summary import ReplayWork
+from langchain_loopguard.replay.totals import ReplayWork
 from tests.replay.made_runs import repeating
 from tests.replay.stories import TOLD
 
@@ -63,7 +63,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_results_of_one_machine(
 ):
     alone = list(work_on_runs(inputs, WORK, jobs=1))
     results = []
-    for result in fleet.work_on_cluster(cluster.scheduler_address, inputs, WORK):
+    for result in work_on_runs(inputs, WORK, dask=cluster.scheduler_address):
         if len(results) == 50:
             os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
         results.append(result)
@@ -91,15 +91,16 @@ def test_a_cluster_that_is_not_there_is_told_in_one_line(inputs, monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10, 1000])
 @pytest.mark.parametrize("content", [b"ab\ncd\n\nefg\n", b"ab\ncd", b"\n\n\n", b"abcdefghijk"])
 def test_blocks_hold_every_line_once(content, size, tmp_path, monkeypatch):
-    monkeypatch.setattr(fleet, "BLOCK", size)
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
     source = Source(str(path), "x", size=len(content))
     held = []
-    monkeypatch.setattr(fleet, "work_on_piece", lambda piece, work: held.extend(piece.lines) or [])
+    monkeypatch.setattr(fleet.Lines, "read", lambda lines: iter(held.extend(lines.lines) or []))
     first = 1
-    for block in fleet._blocks(source):
-        fleet.work_on_block(block, first, WORK)
-        first += fleet.count_lines(block)
-    assert held == list(enumerate(content.splitlines(keepends=True), 1))
-    assert first - 1 == len(content.splitlines()) or content.endswith(b"\n")
+    for start in range(0, len(content), size):
+        block = fleet.Block(source, start, min(start + size, len(content)), first)
+        block.read()
+        first += block.count_lines()
+    lines = list(enumerate(content.splitlines(keepends=True), 1))
+    assert held == [one for one in lines if one[1].strip()]
+    assert first - 1 == len(lines) or content.endswith(b"\n")

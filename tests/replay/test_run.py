@@ -21,14 +21,14 @@ PAIR = [("search", "x", "none"), ("read", "y", "none")]
 def test_a_batch_of_two_calls_counts_as_one_batch_and_two_calls():
     report = replay(run("go", *[batch(*PAIR, number=at) for at in range(8)]))
     assert report.held is not None
-    assert (report.held.batch, report.held.call) == (6, 11)
+    assert (report.held.step, report.held.call) == (6, 11)
 
 
 def test_a_batch_that_was_held_back_counts_as_saved():
     report = replay(repeating(10))
     assert report.held is not None
     assert report.held.before
-    assert (report.held.batches_after, report.held.calls_after) == (5, 5)
+    assert (report.held.steps_after, report.held.calls_after) == (5, 5)
     assert report.saved == 5
 
 
@@ -36,7 +36,7 @@ def test_a_batch_whose_answers_showed_the_loop_counts_as_run():
     report = replay(repeating(10))
     assert report.ask is not None
     assert not report.ask.before
-    assert (report.ask.batch, report.ask.calls_after) == (5, 5)
+    assert (report.ask.step, report.ask.calls_after) == (5, 5)
 
 
 def test_a_run_without_a_loop_saves_nothing():
@@ -51,7 +51,7 @@ def test_a_replay_says_what_the_live_guard_says(case):
     policy = policy_for({"expect": case.extra["expect"]})
     live = read_through(case.events, policy)
     report = replay(case, policy)
-    found = [(one.batch, one.rule, one.action, one.count) for one in report.findings]
+    found = [(one.step, one.rule, one.action, one.count) for one in report.findings]
     assert found == [(at, f.rule, f.action, f.count) for at, f in live.findings]
 
 
@@ -59,66 +59,71 @@ def test_a_replay_says_what_the_live_guard_says(case):
 def test_an_unattended_replay_says_what_an_unattended_guard_says(case):
     live = read_through(case.events, unattended=True)
     report = replay(case, unattended=True)
-    assert (report.stop and report.stop.batch) == live.stop
-    assert [one.batch for one in report.findings] == [at for at, _ in live.findings]
+    assert (report.stop and report.stop.step) == live.stop
+    assert [one.step for one in report.findings] == [at for at, _ in live.findings]
 
 
 def test_a_note_of_approval_lets_the_loop_go_on():
-    loop = [batch(("f", 1, "none"), number=at) for at in range(12)]
+    loop = [batch(("f", 1, "none"), number=at) for at in range(17)]
     told = run("go", *loop[:6], {"type": "note", "text": "approve"}, *loop[6:])
-    asked = [one.batch for one in replay(told).findings if one.before and one.action is Action.ASK]
-    assert asked == [6, 12]
+    asked = [one.step for one in replay(told).findings if one.before and one.action is Action.ASK]
+    assert asked == [6, 17]  # Its numbers have doubled.
 
 
 def test_an_approved_batch_lets_the_loop_go_on():
-    loop = [batch(("f", 1, "none"), number=at) for at in range(12)]
+    loop = [batch(("f", 1, "none"), number=at) for at in range(17)]
     loop[5]["approved"] = True
-    asked = [one.batch for one in replay(run("go", *loop)).findings if one.before]
-    assert asked == [6, 11, 12]
+    asked = [one.step for one in replay(run("go", *loop)).findings if one.before]
+    assert asked == [6, 16, 17]
 
 
 def test_an_unattended_replay_ends_at_the_stop():
     report = replay(repeating(30), unattended=True)
     assert report.stop is not None
-    assert [mark.batch for mark in report.marks][-1] == report.stop.batch == 9
-    assert (report.batches, report.stop.batches_after) == (30, 22)
+    assert [mark.number for mark in report.steps][-1] == report.stop.step == 9
+    assert (report.step_count, report.stop.steps_after) == (30, 22)
 
 
 def test_events_of_unknown_types_are_ignored():
     told = run("go", {"type": "thought", "text": "hm"}, batch(("f", 1, "a")))
-    assert replay(told).batches == 1
+    assert replay(told).step_count == 1
 
 
 def test_a_batch_without_calls_is_none():
-    assert replay(run({"type": "batch", "calls": []})).batches == 0
+    assert replay(run({"type": "batch", "calls": []})).step_count == 0
 
 
-def test_marks_say_which_calls_are_equal():
+def test_steps_say_which_calls_are_equal():
     first, second, again = replay(
         run(batch(("f", 1, "a")), batch(("f", 2, "a")), batch(("f", 1, "a")))
-    ).marks
-    assert first.key == again.key != second.key
+    ).steps
+    assert first.calls[0].identity == again.calls[0].identity != second.calls[0].identity
 
 
-def test_marks_say_which_answers_came_before():
-    answers = [("f", 1, "a"), ("f", 1, "b"), ("f", 1, "a"), ("f", 2, "a"), ("f", 2)]
-    marks = replay(run(*[batch(one, number=at) for at, one in enumerate(answers)])).marks
-    assert [mark.answers for mark in marks] == ["new", "new", "equal", "new", "unknown"]
+def test_steps_say_which_results_came_before():
+    results = [("f", 1, "a"), ("f", 1, "b"), ("f", 1, "a"), ("f", 2, "a"), ("f", 2)]
+    steps = replay(run(*[batch(one, number=at) for at, one in enumerate(results)])).steps
+    found = [step.calls[0].novelty for step in steps]
+    assert found == ["new", "new", "known", "new", "missing"]
 
 
-def test_marks_count_turns_and_calls():
-    marks = replay(run(batch(("f", 1, "a")), "go", batch(*PAIR), batch(("g", 1, "a")))).marks
-    assert [(mark.turn, mark.call, mark.calls) for mark in marks] == [
-        (0, 1, 1),
-        (1, 2, 2),
-        (1, 4, 1),
-    ]
+def test_steps_count_turns_and_calls():
+    steps = replay(run(batch(("f", 1, "a")), "go", batch(*PAIR), batch(("g", 1, "a")))).steps
+    found = [(step.turn, step.call, len(step.calls)) for step in steps]
+    assert found == [(0, 1, 1), (1, 2, 2), (1, 4, 1)]
 
 
-def test_without_marks_the_verdicts_are_the_same():
-    with_marks, without = replay(repeating(9)), replay(repeating(9), marks=False)
-    assert without.marks == ()
-    assert without.findings == with_marks.findings
+def test_tokens_and_time_are_summed_and_told_from_a_fire_on():
+    loop = [batch(("f", 1, "a"), number=at, tokens=10, at=60.0 * at) for at in range(9)]
+    report = replay(run("go", *loop))
+    assert (report.tokens, report.seconds) == (90, 480)
+    assert (report.held.tokens_after, report.held.seconds_after) == (40, 180)
+
+
+def test_without_steps_the_verdicts_are_the_same():
+    with_steps, without = replay(repeating(9)), replay(repeating(9), steps=False)
+    assert without.steps == ()
+    assert without.findings == with_steps.findings
 
 
 def test_a_report_holds_no_argument_and_no_answer():
@@ -143,7 +148,7 @@ def test_the_live_guard_is_what_runs(monkeypatch):
 
 
 def test_another_policy_gives_other_verdicts():
-    assert replay(repeating(7), LoopGuardPolicy.preset("pr_32089")).ask.batch == 3
+    assert replay(repeating(7), LoopGuardPolicy.preset("pr_32089")).ask.step == 3
 
 
 # --- Conversations -------------------------------------------------------------------------------

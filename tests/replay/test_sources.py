@@ -69,7 +69,7 @@ NOT_READ = {
     "binary": (b"\x7fELF\x00\x01" * 50, "a binary file"),
     "an image": (b"\x89PNG\r\n\x1a\n", "an image"),
     "a zip archive": (b"PK\x03\x04rest", "zip"),
-    "Parquet": (b"PAR1rest", "Parquet"),
+    "Parquet": (b"PAR1rest", "not a Parquet file"),
     "zstd": (b"\x28\xb5\x2f\xfdrest", "zstd"),
     "UTF-16": (LINE.encode("utf-16"), "save it as UTF-8"),
     "plain text": (b"Dear diary,\nnothing happened.\n", "not JSON"),
@@ -265,7 +265,7 @@ def test_the_standard_input_is_read(monkeypatch):
 
 
 def test_a_run_without_an_id_is_named_after_its_place(tmp_path):
-    told = {"events": []}
+    told = {"events": [json.loads(LINE)["events"][1]]}
     content = (json.dumps(told) + "\n").encode() * 2
     assert read_bytes(tmp_path, content) == ["line 1", "line 2"]
     assert read_bytes(tmp_path, json.dumps(told).encode(), name="my run.json") == ["my run"]
@@ -329,7 +329,9 @@ def test_a_session_is_not_torn_by_cutting_its_file(tmp_path, monkeypatch):
         for at in range(50)
     ]
     content = "\n".join(json.dumps(one) for one in lines).encode()
-    assert read_bytes(tmp_path, content) == ["s1", "s2", "s3"]
+    found = read_bytes(tmp_path, content)
+    assert ids(found) == ["s1", "s2", "s3"]
+    assert found[-1].text == "no call was found in any of the 3 runs"
 
 
 # --- Every core ----------------------------------------------------------------------------------
@@ -346,9 +348,9 @@ def many(tmp_path):
 
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_results_do_not_depend_on_the_number_of_processes(jobs, many, monkeypatch):
-    monkeypatch.setattr("langchain_loopguard.replay.parallel._ALONE_SECONDS", 0)
+    monkeypatch.setattr("langchain_loopguard.replay.work._ALONE_SECONDS", 0)
     monkeypatch.setattr(texts, "_PIECE", 50_000)
-    work = partial(replay, marks=False)
+    work = partial(replay, steps=False)
     alone = list(work_on_runs([many], work, jobs=1))
     assert list(work_on_runs([many], work, jobs=jobs)) == alone
     assert len(alone) == 3000
@@ -360,7 +362,7 @@ def die(run):
 
 
 def test_a_lost_process_is_told(many, monkeypatch):
-    monkeypatch.setattr("langchain_loopguard.replay.parallel._ALONE_SECONDS", -1)
+    monkeypatch.setattr("langchain_loopguard.replay.work._ALONE_SECONDS", -1)
     # The first piece is worked on here.
     (first := Path(many).with_name("first.jsonl")).write_bytes(b'{"events": 1}\n')
     with pytest.raises(WorkError, match="a worker process ended"):
@@ -368,7 +370,7 @@ def test_a_lost_process_is_told(many, monkeypatch):
 
 
 def test_all_bytes_are_told_as_done(many, monkeypatch):
-    monkeypatch.setattr("langchain_loopguard.replay.parallel._ALONE_SECONDS", 0)
+    monkeypatch.setattr("langchain_loopguard.replay.work._ALONE_SECONDS", 0)
     done = []
     list(work_on_runs([many], replay, jobs=2, progress=done.append))
     assert sum(done) == Path(many).stat().st_size
@@ -376,11 +378,12 @@ def test_all_bytes_are_told_as_done(many, monkeypatch):
 
 def test_the_rest_of_the_input_is_not_read_ahead(many, monkeypatch):
     """Memory would grow with the input."""
-    monkeypatch.setattr("langchain_loopguard.replay.parallel._ALONE_SECONDS", 0)
+    monkeypatch.setattr("langchain_loopguard.replay.work._ALONE_SECONDS", 0)
     monkeypatch.setattr(texts, "_PIECE", 20_000)
     cut = []
-    pieces = texts.Lines
-    monkeypatch.setattr(texts, "Lines", lambda *args: cut.append(1) or pieces(*args))
+    pieces = texts._line_pieces
+    counted = lambda *args: (cut.append(1) or one for one in pieces(*args))  # noqa: E731
+    monkeypatch.setattr(texts, "_line_pieces", counted)
     results = work_on_runs([many], replay, jobs=2)
     next(results)
     assert len(cut) <= 2

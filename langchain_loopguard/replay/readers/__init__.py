@@ -1,24 +1,36 @@
-"""Which format is a value of, and which conversations are in a list of values?
+"""Finds the format of a value, and reads the conversations in a list of values.
 
 The keys of a value decide, never a file's name. One file holds one reader for one format; a new
-format is a file and a line in `FORMATS`.
+format is a file and a line in `FORMATS`. What a reader gives is looked at once more: a run whose
+values hold calls that were not found is a problem, not a run without calls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
-from langchain_loopguard.replay.problems import Problem
-from langchain_loopguard.replay.readers.base import Format, Place
-from langchain_loopguard.replay.readers.chat import HOLDERS, MESSAGES
+from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+from langchain_loopguard.replay.readers import chat
+from langchain_loopguard.replay.readers.ag2 import AG2_EVENTS
+from langchain_loopguard.replay.readers.atif import ATIF
+from langchain_loopguard.replay.readers.autogen import AUTOGEN_TEAM
+from langchain_loopguard.replay.readers.base import Format, Place, sign_of_calls
+from langchain_loopguard.replay.readers.bfcl import BFCL
 from langchain_loopguard.replay.readers.claude_code import CLAUDE_CODE
-from langchain_loopguard.replay.readers.langchain import LANGCHAIN
+from langchain_loopguard.replay.readers.codex import CODEX
+from langchain_loopguard.replay.readers.codex_exec import CODEX_EXEC
+from langchain_loopguard.replay.readers.gemini_cli import GEMINI_CLI
+from langchain_loopguard.replay.readers.inspect_ai import INSPECT_AI
+from langchain_loopguard.replay.readers.langfuse import LANGFUSE_ROWS, LANGFUSE_TRACE
 from langchain_loopguard.replay.readers.langsmith import LANGSMITH
 from langchain_loopguard.replay.readers.opencode import OPENCODE
+from langchain_loopguard.replay.readers.openhands import OPENHANDS, OPENHANDS_OUTPUT
+from langchain_loopguard.replay.readers.otlp import OTLP, SPANS
 from langchain_loopguard.replay.readers.own import OWN
+from langchain_loopguard.replay.readers.smolagents import SMOLAGENTS
+from langchain_loopguard.replay.readers.stream_json import STREAM_JSON
 from langchain_loopguard.replay.readers.swe_agent import SWE_AGENT
 from langchain_loopguard.replay.readers.tau_bench import TAU_BENCH
 
@@ -27,30 +39,48 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Format", "format_of", "is_list_of_runs", "read_values"]
 
-FORMATS: tuple[Format, ...] = (
-    LANGSMITH,
+_SPECIAL: tuple[Format, ...] = (
     OWN,
+    LANGSMITH,
+    OTLP,
+    SPANS,
+    LANGFUSE_TRACE,
+    LANGFUSE_ROWS,
     CLAUDE_CODE,
+    STREAM_JSON,
+    CODEX,
+    CODEX_EXEC,
+    GEMINI_CLI,
+    OPENHANDS,
+    OPENHANDS_OUTPUT,
+    INSPECT_AI,
+    ATIF,
+    SMOLAGENTS,
+    BFCL,
+    AG2_EVENTS,
+    AUTOGEN_TEAM,
     OPENCODE,
     SWE_AGENT,
     TAU_BENCH,
-    LANGCHAIN,
-    MESSAGES,
-    HOLDERS,
 )
+"""Formats with keys of their own, the more special ones first."""
+
+FORMATS: tuple[Format, ...] = (*_SPECIAL, *chat.CHATS, chat.MESSAGES)
 """Every format, the more special ones first."""
 
 _WRAPPERS = ("runs", "data", "results", "simulations", "conversations", "sessions", "traces")
 """Keys under which a list of runs is wrapped in an object."""
 
 _UNKNOWN = "of no known format"
+_LOST = "its messages hold calls of a shape that is not known"
 _DEEPEST = 3
 _LOOKED_AT = 20
 
 
 def format_of(value: Any) -> Format | None:
     """Find a value's format, `None` for one that is none of a run."""
-    return next((one for one in FORMATS if one.matches(value)), None)
+    found = next((one for one in _SPECIAL if one.matches(value)), None)
+    return found or chat.format_of(value)
 
 
 def read_values(
@@ -67,6 +97,7 @@ def read_values(
     run: list[Any] = []
     first, before = 0, None
     key: str | None = None
+    ended: set[str | None] = set()
     for number, value in values:
         found = format_of(value)
         if found is None or found.group is None:
@@ -82,6 +113,9 @@ def read_values(
             continue
         if run and before is not None:
             yield from _read(before, run, _Spot(source, unit, first, whole=True))
+            ended.add(key)
+        if found.torn and own in ended:
+            yield _Spot(source, unit, number).problem(f"{found.name}: {found.torn}")
         run, before, first, key = [value], found, number, own
     if run and before is not None:
         yield from _read(before, run, _Spot(source, unit, first, whole=True))
@@ -106,6 +140,10 @@ class _Spot:
     def problem(self, text: str) -> Problem:
         at = None if self.unit == "value" else self.number
         return Problem(self.source, text, at, self.unit)
+
+    @property
+    def where(self) -> str:
+        return "" if self.unit == "value" else f"{self.unit} {self.number}"
 
     @property
     def place(self) -> Place:
@@ -162,8 +200,19 @@ def _wrapped(value: Any) -> list[Any] | None:
 
 def _read(found: Format, values: list[Any], spot: _Spot) -> Iterator[Conversation | Problem]:
     try:
-        yield from found.read(values, spot.place)
+        for at, run in enumerate(found.read(values, spot.place)):
+            wrong = _unread(run, [] if found.exact else values)
+            place = f"{spot.where}, run {at + 1}" if at else spot.where
+            yield spot.problem(f"{found.name}: {wrong}") if wrong else replace(run, place=place)
     except ConversationError as error:
         yield spot.problem(f"{found.name}: {error}")
     except Exception as error:  # noqa: BLE001 - a malformed value may break a reader anywhere
         yield spot.problem(f"{found.name}, but malformed ({type(error).__name__})")
+
+
+def _unread(run: Conversation, values: list[Any]) -> str:
+    """Name what was not understood of a run; empty when nothing speaks for it."""
+    nameless = sum(not call.get("name") for step in run.steps for call in step["calls"])
+    if nameless:
+        return f"{_LOST}: {nameless} without a tool's name"
+    return "" if run.calls or sign_of_calls(values) is None else _LOST

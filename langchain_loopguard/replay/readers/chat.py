@@ -1,9 +1,10 @@
-"""Which provider wrote these chat messages, and where are they kept?
+"""Tells which provider wrote chat messages, and where they are kept.
 
-OpenAI's chat, OpenAI's Responses and Anthropic's messages share their plain messages
-(`role` and `content`), so that only the list as a whole tells them apart. Requests and
-responses of all three are read too: the messages are under `messages`, `input`, `output`,
-`choices`, `request`, `response`, or a state's `values`.
+The providers share their plain messages (`role` and `content`), so that only the list as a whole
+tells them apart: the first dialect that knows one of the messages reads them all. Requests and
+responses are read too: the messages are under `messages`, `contents`, `input`, `output`,
+`choices`, `request`, `response`, or a state's `values`. A list of pairs (`[time, message]`) is a
+list of messages.
 """
 
 from __future__ import annotations
@@ -11,50 +12,90 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError
-from langchain_loopguard.replay.readers import (
-    anthropic,
-    langchain,
-    openai_chat,
-    openai_responses,
+from langchain_loopguard.replay.readers.ag2 import AG2
+from langchain_loopguard.replay.readers.agentdojo import AGENTDOJO
+from langchain_loopguard.replay.readers.anthropic import ANTHROPIC
+from langchain_loopguard.replay.readers.autogen import AUTOGEN
+from langchain_loopguard.replay.readers.base import (
+    Dialect,
+    Format,
+    Place,
+    Values,
+    as_dict,
+    first_text,
 )
-from langchain_loopguard.replay.readers.base import Format, Place, Values, first_text
+from langchain_loopguard.replay.readers.bedrock import BEDROCK
+from langchain_loopguard.replay.readers.cline import CLINE
+from langchain_loopguard.replay.readers.gemini import GEMINI
+from langchain_loopguard.replay.readers.inspect_ai import INSPECT_MESSAGES
+from langchain_loopguard.replay.readers.langchain import LANGCHAIN
+from langchain_loopguard.replay.readers.openai_chat import OPENAI_CHAT
+from langchain_loopguard.replay.readers.openai_responses import OPENAI_RESPONSES
+from langchain_loopguard.replay.readers.otel_messages import OTEL_MESSAGES
+from langchain_loopguard.replay.readers.pydantic_ai import PYDANTIC_AI
+from langchain_loopguard.replay.readers.vercel import VERCEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from langchain_loopguard.replay.conversation import Event
 
-_ROLES = frozenset("system developer user assistant tool function".split())
-_PARTS = ("request", "kwargs", "body", "values", "inputs", "response", "outputs")
-_LISTS = ("messages", "input")
+DIALECTS: tuple[Dialect, ...] = (
+    LANGCHAIN,
+    PYDANTIC_AI,
+    AUTOGEN,
+    OPENAI_RESPONSES,
+    OTEL_MESSAGES,
+    GEMINI,
+    VERCEL,
+    BEDROCK,
+    AGENTDOJO,
+    INSPECT_MESSAGES,
+    AG2,
+    CLINE,
+    ANTHROPIC,
+    OPENAI_CHAT,
+)
+"""Every dialect, the more special ones first; the last one takes what none of them knows."""
+
+_ROLES = frozenset("system developer user assistant tool function model".split())
+_SAID = ("content", "tool_calls", "function_call", "parts", "toolInvocations")
+_PARTS = "request kwargs body values inputs llm_context response outputs".split()
+_LISTS = ("messages", "contents", "input")
 _IDS = ("id", "thread_id", "conversation_id", "session_id", "run_id", "task_id", "instance_id")
 _DEEPEST = 4
+_LOOKED_AT = 50
 
 
-def is_chat_message(value: Any) -> bool:
-    """Tell whether a value is one message, or one item of the Responses API."""
+def is_message(value: Any) -> bool:
+    """Tell whether a value is one message of any dialect."""
     if not isinstance(value, dict):
         return False
-    if value.get("role") in _ROLES and ("content" in value or "tool_calls" in value):
-        return "info" not in value and "parts" not in value
-    return openai_responses.is_item(value)
+    role = value.get("role")
+    if isinstance(role, str) and role in _ROLES and "info" not in value:
+        return any(key in value for key in _SAID)
+    return any(dialect.knows(value) for dialect in DIALECTS)
+
+
+def dialect_of(messages: list[Any]) -> Dialect:
+    """Find the dialect of a list of messages."""
+    known = (one for one in DIALECTS if any(one.knows(message) for message in messages))
+    return next(known, OPENAI_CHAT)
 
 
 def events_of(messages: list[Any]) -> list[Event]:
-    """Turn a list of messages of any of the providers, or of LangChain, into events."""
-    if any(langchain.is_message(message) for message in messages):
-        found = [one for one in messages if langchain.is_message(one)]
-        return langchain.events_of(found)
-    found = [message for message in messages if isinstance(message, dict)]
-    if any(openai_responses.is_item(message) for message in found):
-        return openai_responses.events_of(found)
-    if any(anthropic.has_blocks(message) for message in found):
-        return anthropic.events_of(found)
-    return openai_chat.events_of(found)
+    """Read the messages of one conversation, whatever their dialect.
+
+    Raises:
+        ConversationError: If one of them is of an unknown form.
+    """
+    return dialect_of(messages).events_of(messages)
 
 
 def messages_in(value: Any, depth: int = 0) -> list[Any]:
     """Collect the messages that a request, a response, or both in one value hold."""
+    if isinstance(value, list):
+        return _flat(value)
     if not isinstance(value, dict) or depth > _DEEPEST:
         return []
     messages: list[Any] = []
@@ -75,59 +116,81 @@ def _sent(value: dict[str, Any], depth: int) -> Iterator[list[Any]]:
         elif key == "input":
             yield messages_in(given, depth + 1)
     for key in _PARTS:
-        yield messages_in(value.get(key), depth + 1)
+        if value.get(key) and isinstance(value[key], dict):
+            yield messages_in(value[key], depth + 1)
 
 
 def _received(value: dict[str, Any], depth: int) -> Iterator[list[Any]]:
     output = value.get("output")
     if isinstance(output, list):
-        yield [one for one in output if is_chat_message(one) or _is_langchain(one)]
+        yield [one for one in output if is_message(one)]
     else:
         yield messages_in(output, depth + 1)
-    for key in ("choices", "generations"):
+    for key in ("choices", "generations", "candidates"):
         answers = value.get(key)
         first = answers[0] if isinstance(answers, list) and answers else None
         if isinstance(first, list) and first:
             first = first[0]
-        message = first.get("message") if isinstance(first, dict) else None
+        message = as_dict(first).get("message") or as_dict(first).get("content")
         if isinstance(message, dict):
             yield [message]
+    message = value.get("message")
+    if isinstance(message, dict) and is_message(message):
+        yield [message]
     if depth and value.get("role") == "assistant" and isinstance(value.get("content"), list):
         yield [value]
 
 
 def _flat(given: list[Any]) -> list[Any]:
-    """Unpack a list of lists of messages, as a model run's inputs are written."""
-    if given and all(isinstance(inner, list) for inner in given):
+    """Unpack a list of lists of messages, as a model run's inputs are written, or of pairs."""
+    if given and all(isinstance(inner, list) and inner for inner in given):
+        if all(not isinstance(one[0], dict | list) and is_message(one[-1]) for one in given):
+            return [one[-1] for one in given]
         return list(given[0])
     return given
 
 
-def _is_langchain(value: Any) -> bool:
-    return langchain.is_message(value)
+def _all_messages(value: Any) -> list[Any]:
+    """Return the messages of a list that holds nothing else, or of an object around one."""
+    messages = messages_in(value)
+    if isinstance(value, list):
+        return messages if all(is_message(one) for one in messages[:_LOOKED_AT]) else []
+    return messages if any(is_message(one) for one in messages[:_LOOKED_AT]) else []
 
 
-def _holds_messages(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return any(is_chat_message(one) or _is_langchain(one) for one in messages_in(value)[:50])
+def _format(dialect: Dialect) -> Format:
+    def matches(value: Any) -> bool:
+        messages = _all_messages(value)
+        return bool(messages) and dialect_of(messages) is dialect
+
+    def read(values: Values, place: Place) -> Iterator[Conversation]:
+        for value in values:
+            messages = messages_in(value)
+            if not messages:
+                raise ConversationError("holds no messages")
+            name = first_text(value, *_IDS) or place.name
+            events = tuple(dialect.events_of(messages))
+            yield Conversation(place.source, name, events, dialect.outcome_of(as_dict(value)))
+
+    return Format(dialect.name, matches, read)
 
 
 def _read_messages(values: Values, place: Place) -> Iterator[Conversation]:
     yield Conversation(place.source, place.name, tuple(events_of(values)))
 
 
-def _read_holders(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        messages = messages_in(value)
-        if not messages:
-            raise ConversationError("holds no messages")
-        name = first_text(value, *_IDS) or place.name
-        yield Conversation(place.source, name, tuple(events_of(messages)))
+MESSAGES = Format("chat messages", is_message, _read_messages, group=lambda _: "")
+"""Messages, one a value; their dialect is found when the run is whole."""
+
+CHATS: tuple[Format, ...] = tuple(_format(dialect) for dialect in DIALECTS)
+"""One run a value: a list of messages, or an object around one; a format for each dialect."""
+
+_BY_DIALECT = dict(zip((dialect.name for dialect in DIALECTS), CHATS, strict=True))
 
 
-MESSAGES = Format("chat messages", is_chat_message, _read_messages, group=lambda _: "")
-"""Messages, one a value."""
-
-HOLDERS = Format("requests and responses", _holds_messages, _read_holders)
-"""One run a value, its messages under a key."""
+def format_of(value: Any) -> Format | None:
+    """Find which of these formats a value is of; as asking each of them, but once."""
+    if is_message(value):
+        return MESSAGES
+    messages = _all_messages(value)
+    return _BY_DIALECT[dialect_of(messages).name] if messages else None

@@ -1,4 +1,4 @@
-"""What does a LangGraph checkpointer store, and how is a value unpacked?
+"""Describes what a LangGraph checkpointer stores, and unpacks its values.
 
 Values are unpacked without LangGraph's own loader, which may import what a file names: objects of
 any class become their plain data. Encrypted and pickled values are not read.
@@ -119,7 +119,15 @@ def _object(code: int, data: bytes) -> Any:
     return inner[2] if isinstance(inner, list) and len(inner) > 2 else inner  # noqa: PLR2004
 
 
+MAX_PACKED = 512 * 2**20
+"""Bytes of memory that one packed value may take. An empty list is a byte and becomes 64."""
+_EMPTY = bytes(range(0x80, 0xA0))
+"""The bytes that begin a short map or list; in texts they are parts of letters."""
+
+
 def _unpackb(data: bytes) -> Any:
+    if 64 * (len(data) - len(data.translate(None, _EMPTY))) > MAX_PACKED:
+        raise ConversationError("a checkpoint's value would take too much memory")
     try:
         # LangGraph brings it; the rest of `replay` does without.
         import ormsgpack  # noqa: PLC0415

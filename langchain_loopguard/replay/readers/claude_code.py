@@ -1,9 +1,11 @@
-"""How does Claude Code write a session down?
+"""Reads the session files of Claude Code.
 
 A file a session, a line an event. An assistant message comes as several lines with one
-`message.id`, one a block, and the answers may stand between them: they are one batch all the
-same. Lines of sub-agents (`isSidechain`) make conversations of their own. What the harness put in
-a person's mouth (`isMeta`, a summary, the output of a local command) is no turn of a person.
+`message.id`, one a block, and the results may stand between them: they are one step all the same.
+Lines of sub-agents (`isSidechain`) make conversations of their own. What the harness says in the
+user's name (`isMeta`, a summary, the output of a local command) starts no turn.
+
+Facts: session files of Claude Code 1.0 to 2.1.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers import anthropic
-from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, first_text
+from langchain_loopguard.replay.readers.base import (
+    Events,
+    Format,
+    Place,
+    Values,
+    blocks_of,
+    first_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,23 +98,24 @@ class _Thread:
         if not isinstance(message, dict):
             return
         content = message.get("content")
-        blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+        blocks = blocks_of(content)
         if line["type"] == "assistant":
-            self._assistant(message.get("id"), anthropic.calls_of(blocks))
+            self._assistant(message, anthropic.calls_of(blocks), line.get("timestamp"))
         elif line["type"] == "user":
-            anthropic.add_answers(self.events, blocks, unsaid=False)
+            anthropic.add_results(self.events, blocks, unsaid=False)
             if _is_spoken(line, content):
-                self.events.human()
+                self.events.user()
                 self._message = None
 
-    def _assistant(self, message_id: Any, calls: list[dict[str, Any]]) -> None:
+    def _assistant(self, message: dict[str, Any], calls: list[dict[str, Any]], at: Any) -> None:
+        message_id = message.get("id")
         if not calls:
             return
         if isinstance(message_id, str) and message_id == self._message:
             self.events.more_calls(calls)
             return
         self._message = message_id if isinstance(message_id, str) else None
-        self.events.batch(calls)
+        self.events.step(calls, usage=message.get("usage"), at=at)
 
 
 def _is_spoken(line: dict[str, Any], content: Any) -> bool:

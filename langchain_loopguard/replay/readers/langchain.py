@@ -1,19 +1,18 @@
-"""How are LangChain messages written down?
+"""Reads LangChain's messages, in the forms in which they are written.
 
 Three forms of one message are read: `messages_to_dict` (`type` and `data`), `dumpd` (`lc` and
 `id`), and `model_dump` (`type` beside `content`), which LangSmith and the LangGraph server use.
+
+Facts: langchain-core 1.4.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation
-from langchain_loopguard.replay.readers.base import Format, Place, Values
+from langchain_loopguard.replay.readers.base import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from langchain_loopguard.replay.conversation import Event
 
 _TYPES = frozenset(
@@ -35,18 +34,16 @@ def is_message(value: Any) -> bool:
     return isinstance(value.get("data"), dict) or ("content" in value and "role" not in value)
 
 
-def events_of(values: Values) -> list[Event]:
-    """Turn written messages into events."""
+def events_of(values: list[Any]) -> list[Event]:
+    """Read written messages; what stands between them is no message of a conversation."""
     from langchain_loopguard.replay.readers import (  # noqa: PLC0415 - see that file
         langchain_messages,
     )
 
-    return langchain_messages.events_of(langchain_messages.messages_of(values))
+    return langchain_messages.events_of(
+        langchain_messages.messages_of(value for value in values if is_message(value))
+    )
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    yield Conversation(place.source, place.name, tuple(events_of(values)))
-
-
-LANGCHAIN = Format("LangChain messages", is_message, _read, group=lambda _: "")
-"""LangChain's messages, one a value."""
+LANGCHAIN = Dialect("LangChain messages", is_message, events_of)
+"""LangChain's messages."""

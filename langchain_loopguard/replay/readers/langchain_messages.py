@@ -1,11 +1,11 @@
-"""Which messages does LangChain make of what was written down, and which events are they?
+"""Loads LangChain's written messages, and turns messages into events.
 
 Apart from `langchain`, which tells the forms: importing langchain_core takes longer than reading
 most inputs, and few hold its messages. All goes through langchain_core's own loaders, with
 nothing allowed but its message classes.
 
-The events are those that `MessageReader` would count: the guard's own refusals are marked, and a
-call that a person answered in the tool's place is left out.
+The events are those that the live adapters would count (`langchain.messages.MessageStep`): the
+guard's own refusals are marked, and a call that a person answered in the tool's place is left out.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.load import load
-from langchain_core.messages import BaseMessage, ToolMessage, messages_from_dict
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, messages_from_dict
 
-from langchain_loopguard.history import is_approved, without_foreign_answers
-from langchain_loopguard.messages import is_human_turn, is_refusal, tool_calls_of, without_notice
+from langchain_loopguard.langchain.marks import is_generated, mark_of, result_by
+from langchain_loopguard.langchain.messages import step_at
 from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import Events, call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.replay.conversation import Event
 
 _SKIPPED = frozenset({"remove", "RemoveMessage"})
@@ -63,32 +64,38 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
         approved: Ids of the AI messages that a person let run.
     """
     events = Events()
-    human: str | None = None
-    messages = without_foreign_answers(messages)
-    at = 0
-    while at < len(messages):
-        message = messages[at]
-        at += 1
-        if is_human_turn(message):
+    user: str | None = None
+    for at, message in enumerate(messages):
+        if isinstance(message, HumanMessage) and not is_generated(message):
             # As the reader of a live run does: the same turn seen again is no new one.
-            if message.id is None or message.id != human:
-                human = message.id
-                events.human()
-            continue
-        calls = tool_calls_of(message)
-        if not calls:
-            continue
-        events.batch([call(one.get("id"), one.get("name"), one.get("args")) for one in calls])
-        batch = events.events[-1]
-        if is_approved(message) or (message.id is not None and message.id in approved):
-            batch["approved"] = True
-        while at < len(messages):
-            answer = messages[at]
-            if not isinstance(answer, ToolMessage):
-                break
-            at += 1
-            if is_refusal(answer):
-                batch["refused"] = True
-            answer = without_notice(answer)
-            events.answer(answer.tool_call_id, answer.content, failed=answer.status == "error")
+            if message.id is None or message.id != user:
+                user = message.id
+                events.user()
+        elif isinstance(message, AIMessage):
+            step = step_at(messages, at)
+            if step.calls:
+                events.step(
+                    [call(one.get("id"), one.get("name"), one.get("args")) for one in step.calls],
+                    usage=message.usage_metadata,
+                )
+                _add_results(
+                    events, step, approved=message.id is not None and message.id in approved
+                )
     return events.events
+
+
+def _add_results(events: Events, step: MessageStep, *, approved: bool) -> None:
+    """Add what a live adapter would record of a step, and what was decided about it."""
+    event = events.events[-1]
+    if approved or any(mark_of(one).approved for one in (step.message, *step.results)):
+        event["approved"] = True
+    for result in step.for_core():
+        failed = result["status"] == "error"
+        events.result(result["tool_call_id"], result["content"], failed=failed)
+    by_guard = [message for message in step.results if result_by(message) == "guard"]
+    for message in by_guard:
+        event["refused"] = True
+        events.result(message.tool_call_id, message.content, failed=message.status == "error")
+    # A person's advice in a result's place begins a turn, as it does on a live agent.
+    if by_guard and all(message.status == "success" for message in by_guard):
+        events.user()

@@ -1,4 +1,4 @@
-"""Which conversation do the checkpoints of a LangGraph thread hold?
+"""Reads the conversation that the checkpoints of a LangGraph thread hold.
 
 A thread is read from its writes: what every step added to the messages, in order. They still have
 what the state has lost since, be it trimmed, summarised or overwritten, and a person's answers to
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_loopguard.history import is_approved
-from langchain_loopguard.interrupts import QUESTION, InvalidResumeError, parse_resume
-from langchain_loopguard.messages import tool_calls_of
+from langchain_loopguard.langchain.errors import InvalidResumeError
+from langchain_loopguard.langchain.marks import mark_of
+from langchain_loopguard.langchain.messages import calls_of
+from langchain_loopguard.langchain.question import QUESTION
+from langchain_loopguard.langchain.replies import read_reply
 from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers.checkpoints import unpack
 from langchain_loopguard.replay.readers.langchain import is_message
@@ -85,10 +87,10 @@ class _Log:
             return
         for answer in answers if isinstance(answers, list) else [answers]:
             try:
-                kind = parse_resume(answer, tool_calls_of(message)).kind
+                kind = read_reply(answer, calls_of(message)).kind
             except InvalidResumeError:
                 continue
-            if kind not in {"stop", "feedback"}:
+            if kind not in {"stop", "text"}:
                 self.approved.append(message.id)
 
     def add_state(self, channel: str, messages: list[BaseMessage]) -> None:
@@ -124,12 +126,12 @@ class _Line:
             if message.id is not None:
                 at = self._places.get(message.id)
                 if at is not None:
-                    if is_approved(message):
+                    if mark_of(message).approved:
                         self.all[at] = message
                     continue
                 self._places[message.id] = len(self.all)
             self.all.append(message)
-            if isinstance(message, AIMessage) and tool_calls_of(message):
+            if isinstance(message, AIMessage) and calls_of(message):
                 self.last_calls = message
 
     def merge(self, messages: list[BaseMessage]) -> None:
@@ -154,7 +156,7 @@ class _Line:
 
 
 def _likeness(message: BaseMessage) -> str:
-    ids = [call.get("id") for call in tool_calls_of(message)]
+    ids = [call.get("id") for call in calls_of(message)]
     answered = getattr(message, "tool_call_id", None)
     return repr((message.type, message.content, answered, ids))
 

@@ -1,4 +1,4 @@
-"""Where are the threads in the tables of LangGraph's Postgres checkpointers?
+"""Finds threads in the tables of LangGraph's Postgres checkpointers.
 
 The tables are read as they are, in a read-only session.
 """

@@ -1,7 +1,9 @@
 """Where are the threads in a file of LangGraph's SQLite checkpointers?
 
 The tables are read as they are, so that the checkpointer's package is not needed. The file is
-opened read-only and nothing is set up in it.
+opened read-only and nothing is set up in it. A file may come from anywhere: a view in a table's
+place can be a query without end, so views are refused, and each query ends that takes too many
+steps before its next row.
 """
 
 from __future__ import annotations
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\x00"
 """How a SQLite file begins."""
 
+MAX_STEPS = 400
+"""Millions of steps of SQLite's machine before a query's next row: some five seconds. Sorting a
+million checkpoints takes about 100."""
+
+MAX_VALUE = 64 * 2**20
+"""Bytes of one value; a larger one is refused."""
+
 
 class SqliteStore:
     """The threads of one file.
@@ -30,15 +39,35 @@ class SqliteStore:
     def __init__(self, path: str) -> None:
         """Open the file."""
         uri = Path(path).absolute().as_uri()
+        self._steps = 0
         try:
             self._db = _open(uri)
-            columns = {row[1] for row in self._db.execute("PRAGMA table_info(writes)")}
-            found = self._db.execute("PRAGMA table_info(checkpoints)").fetchone()
+            self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            self._db.set_progress_handler(self._step, 10**6)
+            kinds = dict(
+                self._rows(
+                    "SELECT name, CASE WHEN sql LIKE 'CREATE TABLE%' THEN 'table' ELSE type END"
+                    " FROM sqlite_master WHERE name IN ('checkpoints', 'writes')"
+                )
+            )
+            columns = {row[1] for row in self._rows("PRAGMA table_info(writes)")}
+            tables = ("checkpoints", "writes")
+            worked_out = [
+                row
+                for name in tables
+                for row in self._rows(f"PRAGMA table_xinfo({name})")
+                if row[6]
+            ]
         except sqlite3.Error as error:
             raise ConversationError(f"SQLite cannot read it: {error}") from error
-        if found is None or not columns:
+        if kinds != {"checkpoints": "table", "writes": "table"} or not columns:
             self._db.close()
+            if "view" in kinds.values():
+                raise ConversationError("a SQLite file with a view in place of a table, not read")
             raise ConversationError("a SQLite file without LangGraph checkpoints")
+        if worked_out:
+            self._db.close()
+            raise ConversationError("a SQLite file with columns that are worked out, not read")
         self._order = "checkpoint_id, task_path, task_id, idx"
         if "task_path" not in columns:  # Written before that column came.
             self._order = "checkpoint_id, task_id, idx"
@@ -87,10 +116,18 @@ class SqliteStore:
         return {}
 
     def _rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+        self._steps = 0
         try:
-            yield from self._db.execute(query, parameters)
+            for row in self._db.execute(query, parameters):
+                yield row
+                self._steps = 0
         except sqlite3.Error as error:
-            raise ConversationError(f"SQLite cannot read it: {error}") from error
+            text = "a query takes too long" if self._steps > MAX_STEPS else str(error)
+            raise ConversationError(f"SQLite cannot read it: {text}") from error
+
+    def _step(self) -> bool:
+        self._steps += 1
+        return self._steps > MAX_STEPS
 
 
 def _open(uri: str) -> sqlite3.Connection:

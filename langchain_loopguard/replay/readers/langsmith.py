@@ -1,10 +1,13 @@
-"""How does LangSmith export runs, and which of them tells the whole conversation?
+"""Reads LangSmith's runs, as its API, its `langsmith` command and its bulk export write them.
 
-Every step of a trace is a run: the graph, the model calls, the tools. The root of a LangGraph
-trace ends with the whole message list. Without it the model call that was sent the longest
-history tells most. Without messages the tool runs are left, each a batch of its own.
+Every step of a trace is a run: the graph, the model calls, the tools. The root of a LangGraph trace
+ends with the whole message list. Without it the model call that was sent the longest history tells
+most; see `spans`. A bulk export has `inputs`, `outputs` and `extra` as JSON text.
 
-A thread of several traces makes one conversation a trace, each with what the thread remembered.
+A thread of several traces makes one conversation a trace, each with what the thread remembered. The
+runs of one trace must stand together.
+
+Facts: LangSmith's run data format and its pages on bulk exports, read 2026-11.
 """
 
 from __future__ import annotations
@@ -13,16 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError
 from langchain_loopguard.replay.readers import chat
-from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
+from langchain_loopguard.replay.readers.base import (
+    Format,
+    Place,
+    Values,
+    as_dict,
+    blocks_of,
+    first_text,
+    parsed_arguments,
+)
+from langchain_loopguard.replay.readers.spans import Span, events_of, tool_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from langchain_loopguard.replay.conversation import Event
-
 
 def _matches(value: Any) -> bool:
-    return isinstance(value, dict) and "run_type" in value and ("id" in value or "inputs" in value)
+    return "run_type" in value and ("id" in value or "inputs" in value)
 
 
 def _trace(value: dict[str, Any]) -> str | None:
@@ -31,8 +41,12 @@ def _trace(value: dict[str, Any]) -> str | None:
 
 def _read(values: Values, place: Place) -> Iterator[Conversation]:
     runs = _with_children(values)
+    spans = [_span(run) for run in runs]
+    told = any(isinstance(run.get(key), dict) for run in runs for key in ("inputs", "outputs"))
+    if not told and not any(span.kind == "tool" or span.messages for span in spans):
+        raise ConversationError("the runs have neither messages nor tool runs")
     name = first_text(values[0], "trace_id", "id") or place.name
-    yield Conversation(place.source, name, tuple(_best(runs)))
+    yield Conversation(place.source, name, tuple(events_of(spans)))
 
 
 def _with_children(runs: list[Any]) -> list[dict[str, Any]]:
@@ -41,50 +55,43 @@ def _with_children(runs: list[Any]) -> list[dict[str, Any]]:
     while waiting:
         run = waiting.pop()
         if isinstance(run, dict):
+            for key in ("inputs", "outputs", "extra"):
+                if isinstance(run.get(key), str):
+                    run = {**run, key: parsed_arguments(run[key])}
             found.append(run)
-            children = run.get("child_runs")
-            waiting.extend(reversed(children) if isinstance(children, list) else [])
+            waiting.extend(reversed(blocks_of(run.get("child_runs"))))
     return found
 
 
-def _best(runs: list[dict[str, Any]]) -> list[Event]:
-    for run in runs:
-        if not run.get("parent_run_id") and run.get("run_type") != "llm":
-            messages = chat.messages_in(run.get("outputs"))
-            events = chat.events_of(messages)
-            if any(event["type"] == "batch" for event in events):
-                return events
-    longest: list[Any] = []
-    for run in runs:
-        if run.get("run_type") == "llm":
-            both = [*chat.messages_in(run.get("inputs")), *chat.messages_in(run.get("outputs"))]
-            if len(both) >= len(longest):
-                longest = both
-    if longest:
-        return chat.events_of(longest)
-    tools = [run for run in runs if run.get("run_type") == "tool"]
-    if tools:
-        return _tool_events(tools)
-    if any(isinstance(run.get(key), dict) for run in runs for key in ("inputs", "outputs")):
-        return []
-    raise ConversationError("the runs have neither messages nor tool runs")
+def _span(run: dict[str, Any]) -> Span:
+    trace, kind = first_text(run, "trace_id", "id"), run.get("run_type")
+    start, end, outputs = run.get("start_time"), run.get("end_time"), run.get("outputs")
+    if kind == "llm":
+        sent, received = chat.messages_in(run.get("inputs")), chat.messages_in(outputs)
+        return Span(trace, "model", "", start, end, messages=[*sent, *received])
+    if kind == "tool":
+        inner = outputs
+        if isinstance(inner, dict) and len(inner) == 1:
+            inner = next(iter(inner.values()))
+        content, failed = tool_message(inner)
+        call_id = as_dict(as_dict(inner).get("kwargs") or inner).get("tool_call_id")
+        if run.get("error"):
+            content, failed = run["error"], True
+        return Span(
+            trace, "tool", run.get("name"), start, end,
+            call_id=call_id if isinstance(call_id, str) else first_text(run, "id"),
+            args=run.get("inputs"), output=content, failed=failed,
+        )  # fmt: skip
+    if not run.get("parent_run_id"):
+        return Span(trace, "root", "", start, end, messages=chat.messages_in(outputs))
+    return Span(trace, "")
 
 
-def _tool_events(runs: list[dict[str, Any]]) -> list[Event]:
-    events = Events()
-    events.human()
-    for run in sorted(runs, key=lambda run: (str(run.get("start_time")), str(run.get("id")))):
-        call_id = first_text(run, "id")
-        events.batch([call(call_id, run.get("name"), run.get("inputs"))])
-        outputs, error = run.get("outputs"), run.get("error")
-        if isinstance(outputs, dict) and len(outputs) == 1:
-            outputs = next(iter(outputs.values()))
-        if error:
-            events.answer(call_id, error, failed=True)
-        elif outputs is not None:
-            events.answer(call_id, outputs)
-    return events.events
-
-
-LANGSMITH = Format("LangSmith runs", _matches, _read, group=_trace)
+LANGSMITH = Format(
+    "LangSmith runs",
+    _matches,
+    _read,
+    group=_trace,
+    torn="the runs of a trace do not stand together: sort them by trace_id",
+)
 """LangSmith's run exports, one run a value."""

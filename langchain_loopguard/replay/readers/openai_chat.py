@@ -1,51 +1,65 @@
-"""Which events do messages of OpenAI's chat API make?
+"""Reads the messages of OpenAI's chat completions API, which many others write too.
 
-An assistant message asks for calls in `tool_calls` (once in `function_call`); each answer is a
-message of the role `tool` with the call's id. A `user` message is a person's.
+An assistant message holds calls in `tool_calls` (once in `function_call`); each result is a
+message of the role `tool` with the call's id. A `user` message is the user's. tau2 writes a
+result's id as `id`, and whether the call failed as `error`.
+
+Facts: OpenAI's API reference for chat completions, read 2026-11.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.readers.base import Events, call, parsed_arguments
+from langchain_loopguard.replay.conversation import ConversationError
+from langchain_loopguard.replay.readers.base import (
+    Dialect,
+    Events,
+    call,
+    dicts_of,
+    events_by_message,
+    parsed_arguments,
+)
 
 if TYPE_CHECKING:
     from langchain_loopguard.replay.conversation import Event
 
 
-def events_of(messages: list[dict[str, Any]]) -> list[Event]:
-    """Turn chat messages into events."""
-    events = Events()
-    for message in messages:
-        role = message.get("role")
-        if role == "user":
-            events.human()
-        elif role == "assistant":
-            events.batch(calls_of(message))
-        elif role in {"tool", "function"}:
-            # tau2 writes the call's id as `id`, and whether the call failed as `error`.
-            failed = message.get("error")
-            events.answer(
-                message.get("tool_call_id") or message.get("id"),
-                message.get("content"),
-                failed=failed if isinstance(failed, bool) else None,
-            )
-    return events.events
+def add_message(events: Events, message: dict[str, Any]) -> None:
+    """Add one message's events."""
+    role = message.get("role")
+    if role == "user":
+        events.user()
+    elif role == "assistant":
+        events.step(calls_of(message))
+    elif role in {"tool", "function"}:
+        failed = message.get("error")
+        call_id = message.get("tool_call_id") or message.get("id")
+        failed = failed if isinstance(failed, bool) else None
+        events.result(call_id, message.get("content"), failed=failed)
 
 
 def calls_of(message: dict[str, Any]) -> list[Event]:
-    """List the calls of an assistant message."""
+    """List the calls of an assistant message.
+
+    Raises:
+        ConversationError: If one is of an unknown form.
+    """
     calls = []
-    for given in message.get("tool_calls") or []:
-        if not isinstance(given, dict):
-            continue
+    for given in dicts_of(message.get("tool_calls"), "tool_calls"):
         function = given.get("function") or given.get("custom") or given
-        if isinstance(function, dict):
-            arguments = function.get("arguments", function.get("input"))
-            calls.append(call(given.get("id"), function.get("name"), parsed_arguments(arguments)))
+        if not isinstance(function, dict):
+            raise ConversationError("tool_calls: a function that is no object")
+        arguments = function.get("arguments", function.get("input"))
+        calls.append(call(given.get("id"), function.get("name"), parsed_arguments(arguments)))
     legacy = message.get("function_call")
     if not calls and isinstance(legacy, dict):
-        arguments = parsed_arguments(legacy.get("arguments"))
-        calls.append(call(None, legacy.get("name"), arguments))
+        calls.append(call(None, legacy.get("name"), parsed_arguments(legacy.get("arguments"))))
     return calls
+
+
+events_of = events_by_message(add_message)
+"""Reads a list of messages."""
+
+OPENAI_CHAT = Dialect("OpenAI chat", lambda _: False, events_of)
+"""OpenAI's chat messages, and all that no other dialect knows."""

@@ -1,7 +1,9 @@
-"""How does opencode export a session?
+"""Reads the sessions that opencode exports.
 
 One object: `info` of the session and `messages`, each with `info` and `parts`. A part of the type
-`tool` is a call and its answer in one; the calls of one step are a batch.
+`tool` is a call and its result in one; `step-start` and `step-finish` part the steps.
+
+Facts: `opencode export` of opencode 1.x.
 """
 
 from __future__ import annotations
@@ -9,7 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation
-from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
+from langchain_loopguard.replay.readers.base import (
+    Events,
+    Format,
+    Place,
+    Values,
+    as_dict,
+    blocks_of,
+    call,
+    first_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +35,11 @@ def _matches(value: Any) -> bool:
     if not messages:
         return isinstance(value.get("info"), dict)
     first = messages[0]
-    return isinstance(first, dict) and "parts" in first and ("info" in first or "role" in first)
+    if not isinstance(first, dict) or not isinstance(first.get("parts"), list):
+        return False
+    return "info" in first or any(
+        part.get("type") == "tool" for message in messages for part in blocks_of(message["parts"])
+    )
 
 
 def _read(values: Values, place: Place) -> Iterator[Conversation]:
@@ -33,11 +48,11 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
         name = first_text(info, "id", "sessionID", "title") or place.name
         events = Events()
         for message in value["messages"]:
-            head = _dict(message.get("info")) or message
-            parts = [part for part in message.get("parts") or [] if isinstance(part, dict)]
+            head = as_dict(message.get("info")) or message
+            parts = blocks_of(message.get("parts"))
             if head.get("role") == "user":
                 if any(part.get("type") in _SPOKEN and not part.get("synthetic") for part in parts):
-                    events.human()
+                    events.user()
             else:
                 _add_parts(events, parts)
         yield Conversation(place.source, name, tuple(events.events))
@@ -55,8 +70,8 @@ def _add_parts(events: Events, parts: list[dict[str, Any]]) -> None:
 
 
 def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
-    states = [_dict(part.get("state")) for part in parts]
-    events.batch(
+    states = [as_dict(part.get("state")) for part in parts]
+    events.step(
         [
             call(part.get("callID"), part.get("tool"), state.get("input"))
             for part, state in zip(parts, states, strict=True)
@@ -66,11 +81,7 @@ def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
         failed = state.get("status") == "error"
         content = state.get("error" if failed else "output")
         if content is not None:
-            events.answer(part.get("callID"), content, failed=failed)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+            events.result(part.get("callID"), content, failed=failed)
 
 
 OPENCODE = Format("opencode session", _matches, _read)

@@ -1,6 +1,9 @@
-"""How is a run written down in this package's own form?
+"""Reads this package's own form of a run.
 
-One JSON object a conversation, as `replay.conversation` says.
+One JSON object a conversation, as `replay.conversation` says: its `events` (turns, steps with calls
+and results, notes of approvals), and if known `source`, `id` and `outcome`. Other keys are kept as
+`extra`. The events of other formats have other types, so that an object with those goes to the next
+reader.
 """
 
 from __future__ import annotations
@@ -14,8 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_TYPES = frozenset({"human", "batch", "note"})
+"""Types of the events that tell this form from others; any other type is ignored."""
+
+
 def _matches(value: Any) -> bool:
-    return isinstance(value, dict) and "events" in value
+    events = value.get("events") if isinstance(value, dict) else None
+    return isinstance(events, list) and (
+        any(isinstance(event, dict) and event.get("type") in _TYPES for event in events)
+        if events
+        else "outcome" in value
+    )
 
 
 def _read(values: Values, place: Place) -> Iterator[Conversation]:

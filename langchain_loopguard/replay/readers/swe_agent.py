@@ -1,10 +1,12 @@
-"""How does SWE-agent write a run down?
+"""Reads the trajectories of SWE-agent and mini-swe-agent.
 
 A `.traj` file has a `trajectory`: a list of steps, each with an `action` and its `observation`. An
 action is text; its first word is taken as the tool, as SWE-agent's own commands are written, and
 more than one line is a shell's. A demonstration has its `history` alone: messages with an `action`,
 and with the calls that it was made of where the model calls tools. mini-swe-agent writes chat
 messages whose `extra` has the actions.
+
+Facts: SWE-agent 1.1 and mini-swe-agent 1.x.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def _matches(value: Any) -> bool:
     if isinstance(value.get("trajectory"), list):
         return all(isinstance(s, dict) and "action" in s for s in value["trajectory"][:3])
     if isinstance(value.get("history"), list):
-        return any(isinstance(m, dict) and "action" in m for m in value["history"][:10])
+        return any("action" in m and "role" in m for m in value["history"][:10])
     return isinstance(value.get("messages"), list) and any(
         _actions(message) for message in value["messages"][:10]
     )
@@ -41,7 +43,7 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
     for value in values:
         events = Events()
         if isinstance(value.get("trajectory"), list):
-            events.human()
+            events.user()
             for number, step in enumerate(value["trajectory"]):
                 _add_step(events, step, number)
         elif isinstance(value.get("history"), list):
@@ -56,9 +58,9 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
     action = step.get("action")
     if isinstance(action, str) and action.strip():
         call_id = f"step_{number}"
-        events.batch([call(call_id, tool_of(action), {"action": action})])
+        events.step([call(call_id, tool_of(action), {"action": action})])
         if step.get("observation") is not None:
-            events.answer(call_id, step["observation"])
+            events.result(call_id, step["observation"])
 
 
 def _add_history(events: Events, messages: list[Any]) -> None:
@@ -71,16 +73,16 @@ def _add_history(events: Events, messages: list[Any]) -> None:
             calls = openai_chat.calls_of(message)
             if not calls and isinstance(action, str) and action.strip():
                 calls = [call(f"step_{number}", tool_of(action), {"action": action})]
-            events.batch(calls)
+            events.step(calls)
             waiting = [made["id"] for made in calls]
         elif waiting and role in {"user", "tool"}:
             named = message.get("tool_call_ids")
             answered = named if isinstance(named, list) and named else waiting[:1]
             for call_id in answered:
-                events.answer(call_id, message.get("content"))
+                events.result(call_id, message.get("content"))
             waiting = [call_id for call_id in waiting if call_id not in answered]
         elif role == "user":
-            events.human()
+            events.user()
 
 
 def _add_messages(events: Events, messages: list[Any]) -> None:
@@ -92,13 +94,13 @@ def _add_messages(events: Events, messages: list[Any]) -> None:
         if role == "assistant":
             actions = _actions(message)
             open_ids = [f"{number}_{at}" for at in range(len(actions))]
-            events.batch(
+            events.step(
                 [call(i, "bash", {"command": a}) for i, a in zip(open_ids, actions, strict=True)]
             )
         elif role in {"user", "tool"} and open_ids:
-            events.answer(open_ids.pop(0), message.get("content"))
+            events.result(open_ids.pop(0), message.get("content"))
         elif role == "user":
-            events.human()
+            events.user()
 
 
 def _actions(message: Any) -> list[str]:
