@@ -167,6 +167,7 @@ LAYERS = (
     ("demo",),
     ("replay",),
     ("cli",),
+    ("__main__",),
 )
 """A part imports what stands above it and itself, nothing below and no neighbour."""
 

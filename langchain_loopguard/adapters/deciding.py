@@ -336,7 +336,9 @@ class Deciding:
             from langchain_loopguard.adapters import asking  # noqa: PLC0415 - loads LangGraph
 
             ask = partial(asking.ask, pending, run)
-            question = pending.question = asking.find_question(pending, run)
+            leader = self._runs.get(run.session)
+            if leader is None or not leader.has_input:  # Else no other process can have asked.
+                question = pending.question = asking.find_question(pending, run)
         blocked = question.blocks(run) if question is not None else None
         return blocked or self._take(kept, pending, run, ask)
 

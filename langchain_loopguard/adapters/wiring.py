@@ -222,10 +222,11 @@ def _lead(
     branches = builder.branches.get(tools, {})
     for name, branch in list(branches.items()):
         branches[name] = routed_path(branch, watch, end)
-    if branches and static:
+    if static:
+        # No command: a state that is written as the tools' (`update_state`) has to go on too.
         path = new_path("results", lambda state, config: watch(state, config, static))
         builder.add_conditional_edges(tools, path, [*dict.fromkeys((*static, end))])
     elif not branches:
-        # Told by a command, which reads no state, as the path of a conditional edge would.
-        guard.way = tuple(static)
-        spec.ends = tuple(dict.fromkeys((*(spec.ends or ()), *(static or (agent,)), end)))
+        # The tools' own commands lead on; what is refused goes back by one of the guard's.
+        guard.commands = True
+        spec.ends = tuple(dict.fromkeys((*(spec.ends or ()), agent, end)))

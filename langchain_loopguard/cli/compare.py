@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from langchain_loopguard.replay.compare import System
     from langchain_loopguard.replay.run import Fire, ReplayReport
+
+_AS_OF = "as of"
 
 
 def compare(
@@ -105,8 +108,8 @@ def _print(standings: list[Standing], problems: Problems, last: tuple[ReplayRepo
 def _one_run_table(standings: list[Standing], reports: tuple[ReplayReport, ...]) -> Table:
     run = reports[0]
     title = f"{run.source} · {run.id}: {run.calls:,} calls"
-    columns = ("guard", "warns at", "asks at", "stops at", "calls saved", "from 0")
-    table = table_of(title, *columns, texts=("guard",))
+    columns = ("guard", "warns at", "asks at", "stops at", "calls saved", "from 0", _AS_OF)
+    table = table_of(title, *columns, texts=("guard", _AS_OF))
     for standing, report in zip(standings, reports, strict=True):
         fires = (report.warn, report.ask, report.stop)
         from_zero = " / ".join(_call(fire, 1) for fire in fires)
@@ -114,8 +117,13 @@ def _one_run_table(standings: list[Standing], reports: tuple[ReplayReport, ...])
         if not any(fires):
             cells = ["never" if standing.system.detects else "no detector", "-", "-", "0", "-"]
         style = "" if report.first_fire is None else "bold"
-        table.add_row(Text(standing.system.title, style=style), *cells)
+        table.add_row(Text(standing.system.title, style=style), *cells, _as_of(standing.system))
     return table
+
+
+def _as_of(system: System) -> str:
+    """Name the version whose rules were re-told, and when they were read."""
+    return f"{system.source}, read {system.read}" if system.source else ""
 
 
 def _call(fire: Fire | None, less: int) -> str:
@@ -128,7 +136,7 @@ def _many_runs_table(standings: list[Standing]) -> Table:
     if own.solved.runs:
         columns.append(f"asked in {own.solved.runs:,} solved")
     title = f"{own.all.runs:,} runs, {own.all.calls:,} calls"
-    table = table_of(title, "guard", *columns, texts=("guard",))
+    table = table_of(title, "guard", *columns, _AS_OF, texts=("guard", _AS_OF))
     for standing in standings:
         one, median = standing.all, standing.median_call
         cells = [f"{count:,}" for count in (one.warned, one.asked, one.stopped)]
@@ -137,5 +145,5 @@ def _many_runs_table(standings: list[Standing]) -> Table:
             cells.append(f"{standing.solved.asked:,}")
         if not standing.system.detects:
             cells = ["no detector", *("-" for _ in cells[1:])]
-        table.add_row(standing.system.title, *cells)
+        table.add_row(standing.system.title, *cells, _as_of(standing.system))
     return table

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
@@ -67,7 +68,7 @@ def call_map(
 
 def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     """Draw runs below each other, each call a square: blue the first time, orange after that."""
-    fig, ax = plt.subplots(figsize=(9, 0.38 * len(runs) + 0.9))
+    fig, ax = plt.subplots(figsize=(9, 0.36 * len(runs) + 1.1))
     for row, calls in enumerate(runs.values()):
         colours = [KNOWN if call in calls[:at] else NEW for at, call in enumerate(calls)]
         ax.scatter(range(1, len(calls) + 1), [row] * len(calls), c=colours, marker="s", s=60)
@@ -76,7 +77,8 @@ def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     ax.set_xlabel("tool calls that ran")
     ax.scatter([], [], c=NEW, marker="s", label="first time")
     ax.scatter([], [], c=KNOWN, marker="s", label="made before")
-    ax.legend(loc="lower right", frameon=False)
+    ax.legend(loc="lower right", frameon=False, ncols=2, bbox_to_anchor=(1, 1))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(y=0.2)
     return _plain(fig, ax)
 
@@ -106,7 +108,7 @@ def rule_counts(counts: Mapping[str, Sequence[int]], asks_at: Mapping[str, int])
         ax.bar(range(1, len(values) + 1), values, color=colours, width=1)
         ax.axhline(ask, color=ASK, linestyle="--", linewidth=1)
         ax.set_ylim(0, 1.5 * ask)
-        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
         ax.set_title(name, loc="left", fontsize=10)
         _plain(fig, ax)
     axes[-1].set_xlabel("step")

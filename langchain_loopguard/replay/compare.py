@@ -30,11 +30,15 @@ class System:
         name: The preset's name, with the rule's behind a dot for a part of one.
         title: What a person knows it by.
         policy: What it runs.
+        source: Which version of the system that re-tells, empty for this package's own.
+        read: When that was read.
     """
 
     name: str
     title: str
     policy: LoopGuardPolicy
+    source: str = ""
+    read: str = ""
 
     @property
     def detects(self) -> bool:
@@ -52,7 +56,7 @@ def systems(own: LoopGuardPolicy | None = None, title: str = "loopguard") -> tup
     listed = [System("default", title, LoopGuardPolicy() if own is None else own)]
     for name, preset in PRESETS.items():
         policy = LoopGuardPolicy.preset(name)
-        listed.append(System(name, preset.title, policy))
+        listed.append(System(name, preset.title, policy, preset.source, preset.read))
         for rule in policy.rules if len(policy.rules) > 1 else ():
             part = policy.model_copy(update={"rules": (rule,)})
             known = getattr(type(rule), "title", rule.rule)
@@ -109,6 +113,8 @@ class Standing:
             "name": self.system.name,
             "title": self.system.title.strip(),
             "detects": self.system.detects,
+            "source": self.system.source,
+            "read": self.system.read,
             **self.all.as_dict(),
             "solved_runs": self.solved.runs,
             "solved_runs_asked": self.solved.asked,

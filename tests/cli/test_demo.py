@@ -20,15 +20,17 @@ from typer.testing import CliRunner
 from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.cli.app import app
 from langchain_loopguard.cli.demo import Teller, run_demo
-from langchain_loopguard.core.rules import NothingNew, RepeatedBatch
+from langchain_loopguard.core.rules import Stall
 from langchain_loopguard.demo.agent import run_guarded, run_unguarded
 from langchain_loopguard.demo.scripts import failing_call, incident
 from tests.hosts import assert_valid_history
 
 SEED = LoopGuardPolicy.seed()
-NOTHING = LoopGuardPolicy(rules=())
-# Asks about every batch from the first on: stands in for a policy that catches the incident.
-EVERYTHING = LoopGuardPolicy(rules=(RepeatedBatch(max_strikes=0, max_observation_steps=None),))
+POLICIES = {
+    "default": LoopGuardPolicy(),
+    "seed": SEED,
+    "nothing": LoopGuardPolicy(rules=()),
+}
 
 
 def ignore(_ran: object) -> None:
@@ -40,10 +42,10 @@ def guarded(answer: str, policy: LoopGuardPolicy = SEED, times: int = 30):
 
 
 @functools.cache
-def told(policy: LoopGuardPolicy, answer: str = "stop", width: int = 80) -> str:
+def told(policy: str, answer: str = "stop", width: int = 80) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False)
-    run_demo(Teller(console, answer=answer), policy)
+    run_demo(Teller(console, answer=answer), POLICIES[policy])
     return out.getvalue()
 
 
@@ -91,7 +93,7 @@ def test_after_a_text_the_call_does_not_run_again() -> None:
 
 
 def test_warnings_are_noted_and_not_printed(capsys) -> None:
-    policy = LoopGuardPolicy(rules=(NothingNew(warn=2, ask=30),))
+    policy = LoopGuardPolicy(rules=(Stall(warn=2, ask=30, ask_after_change=30),))
     log = guarded("stop", policy, times=5)
     # The first call brings something new; the next two don't.
     assert log.warned[0] == 3
@@ -114,25 +116,25 @@ def test_tracing_that_is_switched_on_elsewhere_gets_nothing(monkeypatch) -> None
 
 
 def test_a_caught_incident_is_the_headline() -> None:
-    text = told(EVERYTHING)
+    text = told("default")
     assert "Not caught" not in text
     assert failing_call().story not in text
 
 
 def test_an_incident_that_is_not_caught_is_said_so_and_a_plainer_loop_is_shown() -> None:
-    text = " ".join(told(SEED).split())
+    text = " ".join(told("seed").split())
     assert "Not caught: all 200 calls ran." in text
     assert failing_call().story in text
 
 
 def test_a_policy_that_finds_nothing_is_told_plainly() -> None:
-    text = told(NOTHING)
+    text = told("nothing")
     assert "Not caught either" in text
     assert "What was saved" not in text
 
 
 def test_the_table_holds_the_counts_of_both_runs() -> None:
-    rows = [line.split() for line in told(SEED).splitlines()]
+    rows = [line.split() for line in told("seed").splitlines()]
     assert ["tool", "calls", "30", "2", "28"] in rows
     assert ["model", "calls", "31", "3", "28"] in rows
 
@@ -149,23 +151,23 @@ def test_a_narrow_trace_keeps_the_numbers(width: int) -> None:
 
 
 def test_the_trace_shows_the_last_six_calls() -> None:
-    numbers = re.findall(r"^ +(\d+)  (?:git|pytest)", told(EVERYTHING), flags=re.MULTILINE)
+    numbers = re.findall(r"^ +(\d+)  (?:git|pytest)", told("default"), flags=re.MULTILINE)
     assert numbers == ["195", "196", "197", "198", "199", "200"]
 
 
 def test_the_question_names_the_choices() -> None:
-    text = told(SEED)
+    text = told("seed")
     for choice in ("continue", "stop", "TEXT"):
         assert re.search(rf"^ +{choice}  ", text, flags=re.MULTILINE)
 
 
 def test_many_questions_are_not_all_printed() -> None:
-    assert told(EVERYTHING, answer="continue").count("is held back") == 3
+    assert told("default", answer="continue").count("is held back") == 3
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    assert max(len(line) for line in told(EVERYTHING, width=width).splitlines()) <= width
+    assert max(len(line) for line in told("default", width=width).splitlines()) <= width
 
 
 # --- The command ------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_threads_are_not_looked_for_in_a_file_that_has_none(write):
 
 def test_the_table_tells_where_it_warns_and_asks(write):
     output = command("replay", write(repeating(9))).output
-    assert "made · loop outcome unknown 9 3 5 - 4 same_answer: search, 5 times" in " ".join(
+    assert "made · loop outcome unknown 9 4 5 - 4 repeat: search, 5 times" in " ".join(
         words(output)
     )
 
@@ -207,13 +207,14 @@ INCIDENT = [
     "opencode #47797 - 40 - 161 - / 39 / -",
     "only opencode signal A 8 22 - 176 7 / 21 / -",
     "only opencode signal B 8 13 17 187 7 / 12 / 16",
+    "crewAI - - 20 180 - / - / 19",
     "hermes-agent 40 - 46 154 39 / - / 45",
     "gemini-cli 46 - 47 154 45 / - / 46",
     "OpenClaw 47 - - 0 46 / - / -",
     *(
         f"{name} never - - 0 -"
         for name in (
-            "gglib", "kimi-code", "Cline", "Roo Code", "takt", "crewAI", "AutoGPT", "opencode v1",
+            "gglib", "kimi-code", "Cline", "Roo Code", "takt", "AutoGPT", "opencode v1",
         )
     ),
     "Claude Code no detector - - 0 -",
@@ -229,7 +230,12 @@ def incident_lines():
 
 @pytest.mark.parametrize("line", INCIDENT)
 def test_comparing_on_the_incident_prints_the_known_numbers(line, incident_lines):
-    assert line in incident_lines
+    assert [one for one in incident_lines if f"{one} ".startswith(f"{line} ")]
+
+
+def test_comparing_shows_which_version_of_each_system_is_re_told(incident_lines):
+    [row] = [line for line in incident_lines if line.startswith("crewAI ")]
+    assert row.endswith("crewai@1.15.30, read 2026-11-30")
 
 
 def test_comparing_several_runs_counts_for_each_system(write):

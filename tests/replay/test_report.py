@@ -78,12 +78,12 @@ def test_a_refused_batch_is_told_as_refused():
 
 
 def test_the_actions_of_the_batches_are_the_guards():
-    assert draw_run(repeating(6))["m"] == "001122"
+    assert draw_run(repeating(6))["m"] == "000122"
 
 
 def test_a_loop_has_one_finding_for_all_its_batches():
-    asked = [found for found in draw_run(repeating(7))["f"] if found[:2] == ["same_answer", 2]]
-    assert [found[:5] for found in asked] == [["same_answer", 2, 5, 7, 3]]
+    asked = [found for found in draw_run(repeating(7))["f"] if found[:2] == ["repeat", 2]]
+    assert [found[:5] for found in asked] == [["repeat", 2, 5, 7, 3]]
 
 
 def test_the_batch_that_was_held_back_says_what_is_saved():
@@ -207,7 +207,7 @@ def test_the_counts_are_of_all_runs():
 
 
 def test_a_row_says_why():
-    assert draw_run(repeating(9))["v"] == "same_answer: search, 5 times"
+    assert draw_run(repeating(9))["v"] == "repeat: search, 5 times"
 
 
 def test_characters_that_turn_text_round_are_shown_as_such():

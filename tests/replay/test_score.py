@@ -32,20 +32,20 @@ def test_a_run_without_steps_has_1():
     assert score([{"role": "user", "content": "hi"}]).value == 1
 
 
-@pytest.mark.parametrize(("times", "wasted"), [(3, 0), (7, 4), (30, 27)])
+@pytest.mark.parametrize(("times", "wasted"), [(3, 0), (7, 3), (30, 26)])
 def test_the_steps_after_the_first_warning_that_brought_nothing_are_wasted(times, wasted):
     made = score(repeating(times))
     assert (made.wasted, made.value) == (wasted, 1 - wasted / times)
 
 
 def test_the_findings_come_with_the_score():
-    assert score(repeating(7)).findings[0].rule == "same_answer"
+    assert score(repeating(7)).findings[0].rule == "repeat"
 
 
 @pytest.mark.parametrize("form", [list, lambda made: {"messages": made}], ids=["list", "state"])
 def test_messages_are_scored_in_any_form(form):
     plain = [one.model_dump() for one in messages(7)]
-    assert score(form(messages(7))).value == score(form(plain)).value == 1 - 4 / 7
+    assert score(form(messages(7))).value == score(form(plain)).value == 1 - 3 / 7
 
 
 def test_what_holds_no_messages_is_refused():
@@ -57,13 +57,13 @@ def test_langsmith_takes_the_evaluator():
     evaluate = run_evaluator(loop_evaluator)
     assert evaluate is not None
     told = loop_evaluator(inputs={}, outputs={"messages": messages(7)}, reference_outputs={})
-    assert (told["key"], told["score"]) == ("no_loop", 1 - 4 / 7)
-    assert "same_answer" in told["comment"] or "nothing_new" in told["comment"]
+    assert (told["key"], told["score"]) == ("no_loop", 1 - 3 / 7)
+    assert "repeat: search" in told["comment"] or "stall: search" in told["comment"]
 
 
 def test_assert_no_loop_fails_with_the_reason():
     assert_no_loop(messages(2))
-    with pytest.raises(AssertionError, match=r"score 0\.43 is below 1\.00: 4 of 7 steps"):
+    with pytest.raises(AssertionError, match=r"score 0\.57 is below 1\.00: 3 of 7 steps"):
         assert_no_loop(messages(7))
 
 
@@ -76,8 +76,8 @@ def test_the_command_scores_and_fails_below_the_least(tmp_path):
     runs = [working(10), repeating(7)]
     path.write_text("".join(json.dumps(run.to_dict()) + "\n" for run in runs))
     told = json.loads(command("score", path, "--json").output)
-    assert [one["score"] for one in told["runs"]] == [1, 1 - 4 / 7]
-    assert [command("score", path, "--least", least).exit_code for least in (0.4, 0.5)] == [0, 1]
+    assert [one["score"] for one in told["runs"]] == [1, 1 - 3 / 7]
+    assert [command("score", path, "--least", least).exit_code for least in (0.5, 0.6)] == [0, 1]
 
 
 # --- Promote -------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_the_command_scores_and_fails_below_the_least(tmp_path):
 
 def log(good, asked, *, failed=0):
     events = [{"thread": at, "action": "allow", "outcome": "success"} for at in range(good)]
-    finding = {"action": "ask", "rule": "same_answer", "tools": ["search"], "count": 5}
+    finding = {"action": "ask", "rule": "repeat", "tools": ["search"], "count": 5}
     events += [{"thread": at, **finding} for at in range(asked)]
     for at in range(failed):
         events.append({"thread": f"bad {at}", **finding})
@@ -109,7 +109,7 @@ def test_the_command_says_whom_it_would_have_asked_about(tmp_path):
     done = command("promote", path)
     assert done.exit_code == 1
     assert "asked about 2 of the 300 that ended well" in done.output
-    assert "2 because of same_answer: search, 5 times" in done.output
+    assert "2 because of repeat: search, 5 times" in done.output
     assert "Of the 3 that failed, 3 would have been asked about" in done.output
 
 

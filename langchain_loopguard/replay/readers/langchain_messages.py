@@ -86,13 +86,16 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
 
 def _add_results(events: Events, step: MessageStep, *, approved: bool) -> None:
     """Add what a live adapter would record of a step, and what was decided about it."""
-    told = events.events[-1]
+    event = events.events[-1]
     if approved or any(mark_of(one).approved for one in (step.message, *step.results)):
-        told["approved"] = True
+        event["approved"] = True
     for result in step.for_core():
         failed = result["status"] == "error"
         events.result(result["tool_call_id"], result["content"], failed=failed)
-    for message in step.results:
-        if result_by(message) == "guard":
-            told["refused"] = True
-            events.result(message.tool_call_id, message.content, failed=message.status == "error")
+    by_guard = [message for message in step.results if result_by(message) == "guard"]
+    for message in by_guard:
+        event["refused"] = True
+        events.result(message.tool_call_id, message.content, failed=message.status == "error")
+    # A person's advice in a result's place begins a turn, as it does on a live agent.
+    if by_guard and all(message.status == "success" for message in by_guard):
+        events.user()
