@@ -61,7 +61,7 @@ class Teller:
         self.console.print(Padding(what, (0, 0, 0, 2), expand=False))
 
     def trace(self, log: RunLog) -> None:
-        """Print the run's last calls, and how often their answer had been there before."""
+        """Print the run's last calls, and how often their result had come before."""
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
@@ -93,13 +93,13 @@ class Teller:
     def ask(self, payload: dict[str, Any], before: int) -> str:
         """Show an interrupt and its choices, and return the answer."""
         self._questions += 1
-        told = self._questions <= _QUESTIONS_TOLD
-        if told or self.answer is None:
+        shown = self._questions <= _QUESTIONS_TOLD
+        if shown or self.answer is None:
             self._show(payload, before)
         elif self._questions == _QUESTIONS_TOLD + 1:
             self.say("Further questions are answered alike and not shown.")
         if self.answer is not None:
-            if told:
+            if shown:
                 self.say(f"> {self.answer}", style="bold")
             return self.answer
         return self._read()
@@ -107,7 +107,7 @@ class Teller:
     def _show(self, payload: dict[str, Any], before: int) -> None:
         calls = [_call_text(request) for request in payload["action_requests"]]
         body = Text("\n").join([Text(str(payload["message"])), Text(), *map(Text, calls)])
-        title = f"[bold]interrupt: call {before} is held back"
+        title = f"[bold]interrupt: call {before} is stopped"
         self.console.print()
         self.console.print(Panel(body, title=title, title_align="left", border_style="yellow"))
         if self._questions == 1 or self.answer is None:
@@ -217,7 +217,7 @@ def _rules(policy: LoopGuardPolicy) -> str:
 
 
 def _novelty(ran: Ran) -> str:
-    return f"this answer came {_times(ran.seen)} before" if ran.seen else "a new answer"
+    return f"this result came {_times(ran.seen)} before" if ran.seen else "a new result"
 
 
 def _times(count: int) -> str:

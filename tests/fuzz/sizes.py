@@ -152,7 +152,7 @@ def saved(**parts):
         "last": None,
         "calls": "",
         "open": False,
-        "told": "",
+        "emitted": "",
         "guard": state,
     }
 

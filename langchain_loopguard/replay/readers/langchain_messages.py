@@ -61,7 +61,7 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
 
     Args:
         messages: The messages in order.
-        approved: Ids of the AI messages that a person let run.
+        approved: Ids of the AI messages that a person approved.
     """
     events = Events()
     user: str | None = None
