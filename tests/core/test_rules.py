@@ -308,6 +308,12 @@ def test_cycle_leaves_alone(steps, expected):
 
 KNOWN_MISSES = rows(
     (
+        "several kinds of errors in turn are found late",
+        [fails(["disk full", "no permission", "bad port"][n % 3]) for n in range(12)],
+        Said(8, 11, 12),
+    ),
+    ("results in other words each time", worded("frobnicate", 49), NEVER),
+    (
         "one kind of failure after another, told by prose only",
         [call("api", n=n, say=f"{'abcdefgh'[n % 8] * 3} is not allowed here") for n in range(16)],
         NEVER,
@@ -359,6 +365,11 @@ STOPPED_WRONGLY = rows(
             rounds=6,
         ),
         Said(None, None, 12),
+    ),
+    (
+        "a test that fails after edits that fail",
+        mixed(RUN, lambda: fails("no match", "edit"), rounds=6),
+        Said(7, 9, 11),
     ),
     (
         "a countdown",
