@@ -152,12 +152,13 @@ class Question:
     attempts: dict[UUID, Exception | None] = field(default_factory=dict)
 
     def is_replayed_by(self, run: Run) -> bool:
-        """Tell whether the graph was taken back to before this question, which was answered.
+        """Tell whether the graph was taken back to before this question.
 
         The tasks are new ones then. A person who goes back may want to answer otherwise.
         """
-        known = run.ns in self.sharers or run.session == self.answered_in
-        return self.answered_in is not None and not known
+        known = run.ns in self.sharers or run.session in {self.asked_in, self.answered_in}
+        left = run.rooted and run.resume is MISSING and self.asked_in is not None
+        return not known and (self.answered_in is not None or left)
 
     def blocks(self, run: Run) -> Exception | None:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
