@@ -114,6 +114,7 @@ class Teller:
             choices = Table.grid(padding=(0, 2))
             for choice in payload["choices"]:
                 choices.add_row(Text(choice["value"], style="bold"), Text(choice["label"]))
+            choices.add_row(Text("TEXT", style="bold"), Text(payload["free_text"]))
             self._print(choices)
 
     def _read(self) -> str:
