@@ -61,7 +61,7 @@ class Teller:
         self.console.print(Padding(what, (0, 0, 0, 2), expand=False))
 
     def trace(self, log: RunLog) -> None:
-        """Print the run's last calls, and how often their answer had been there before."""
+        """Print the run's last calls, and how often their result had come before."""
         table = Table.grid(padding=(0, 2))
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
@@ -107,13 +107,14 @@ class Teller:
     def _show(self, payload: dict[str, Any], before: int) -> None:
         calls = [_call_text(request) for request in payload["action_requests"]]
         body = Text("\n").join([Text(str(payload["message"])), Text(), *map(Text, calls)])
-        title = f"[bold]interrupt: call {before} is held back"
+        title = f"[bold]interrupt: call {before} is stopped before it ran"
         self.console.print()
         self.console.print(Panel(body, title=title, title_align="left", border_style="yellow"))
         if self._questions == 1 or self.answer is None:
             choices = Table.grid(padding=(0, 2))
             for choice in payload["choices"]:
                 choices.add_row(Text(choice["value"], style="bold"), Text(choice["label"]))
+            choices.add_row(Text("TEXT", style="bold"), Text(payload["free_text"]))
             self._print(choices)
 
     def _read(self) -> str:
@@ -121,7 +122,7 @@ class Teller:
             answer = self.console.input("  [bold]> ").strip()
             if answer:
                 return answer
-            self.say("Type continue, stop, or a text for the model.")
+            self.say("Type continue, always, stop, or a text for the model.")
 
     def saved(self, unguarded: RunLog, guarded: RunLog) -> None:
         """Print both runs side by side."""
@@ -217,7 +218,7 @@ def _rules(policy: LoopGuardPolicy) -> str:
 
 
 def _novelty(ran: Ran) -> str:
-    return f"this answer came {_times(ran.seen)} before" if ran.seen else "a new answer"
+    return f"this result came {_times(ran.seen)} before" if ran.seen else "a new result"
 
 
 def _times(count: int) -> str:
