@@ -47,8 +47,8 @@ class _RuleTypes(dict[str, "type[RuleConfig]"]):
 class LoopGuardPolicy(Policy):
     """What counts as a loop, and how often a refused loop may come again.
 
-    Without arguments it is the measured default: it warns early, asks late, and asked about no
-    good run of those it was measured on. `preset` has the rules of other systems.
+    Without arguments it is the measured default: it warns early, asks late, and
+    interrupted no good run of those it was measured on. `preset` has the rules of other systems.
 
     Raises:
         pydantic.ValidationError: At construction, naming the field and the allowed values.
@@ -100,7 +100,7 @@ class LoopGuardPolicy(Policy):
         """Make a policy of the three detectors of hermes' published guard, which warns first.
 
         Args:
-            hard_stop: Whether calls are held back and runs ended too.
+            hard_stop: Whether calls are stopped and runs ended too.
             options: The policy's other fields.
         """
         rule = rule_type("hermes").model_validate({"hard_stop_enabled": hard_stop})

@@ -73,7 +73,7 @@ def mask_clock(text: bytes) -> bytes:
 def _without_clock(value: re.Match[bytes]) -> bytes:
     at = value.start()
     key = value.string[max(0, at - _BEFORE_VALUE) : at]
-    # Few keys are a clock's, and most are told by their end in a tenth of the time.
+    # Few keys are a clock's, and most are known by their end in a tenth of the time.
     if key.rstrip(b"\\\"' \t\r\n").lower().endswith(_ENDS) and _CLOCK_KEY.search(key):
         return value[1] + b"#"
     return value[0]

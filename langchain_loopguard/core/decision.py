@@ -23,7 +23,7 @@ class Action(enum.IntEnum):
     ALLOW = 0
     """Nothing was found."""
     WARN = 1
-    """The model is warned, nothing is held back."""
+    """The model is warned, every call runs."""
     ASK = 2
     """A loop is detected: a person decides, or the step is refused when nobody can be asked."""
     STOP = 3

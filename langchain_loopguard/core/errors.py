@@ -16,9 +16,9 @@ class LoopDetectedError(Exception):
     """The agent repeats the same tool calls and should not run them again.
 
     Attributes:
-        signature: The signature of the repeated batch of calls.
+        signature: The signature of the repeated step.
         tools: The names of its tools, each once, in the order of the calls.
-        count: How often the batch came.
+        count: How often the step came.
         threshold: How often it was allowed to come.
         message: The wording given, `""` when it is made from the other attributes.
     """
@@ -34,13 +34,13 @@ class LoopDetectedError(Exception):
         """Keep the facts.
 
         Args:
-            signature: The signature of the repeated batch of calls.
+            signature: The signature of the repeated step.
             tools: The names of its tools.
-            count: How often the batch came.
+            count: How often the step came.
             threshold: How often it was allowed to come.
             message: A wording to use instead of the one made from the facts.
         """
-        # Pickle builds the error anew from what is handed on here.
+        # Pickle builds the error again from what is handed on here.
         super().__init__(signature, tuple(tools), count, threshold, message)
         self.signature = signature
         self.tools: tuple[str, ...] = self.args[1]

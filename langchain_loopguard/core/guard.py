@@ -152,7 +152,7 @@ class LoopGuard:
 
         Args:
             decision: The decision that asked.
-            always: Never ask about this loop again in this conversation.
+            always: Let this loop go on for good in this conversation.
         """
         for finding in decision.findings:
             self._refused.pop(finding.loop, None)

@@ -51,8 +51,8 @@ _LISTS = {
 class Policy(BaseModel):
     """What counts as a loop, and how often a refused loop may come again.
 
-    Without arguments it is the measured default: it warns early, asks late, and asked about no
-    good run of those it was measured on.
+    Without arguments it is the measured default: it warns early, asks late, and
+    interrupted no good run of those it was measured on.
 
     Raises:
         pydantic.ValidationError: At construction, naming the field and the allowed values.
@@ -81,8 +81,8 @@ class Policy(BaseModel):
     them for people, in new words each time. An empty list compares all arguments."""
 
     poll_tools: ToolNames = ()
-    """Tools that are meant to be called again until their result changes. They are asked about at
-    the patience of *repeat* (20 equal results) and nowhere else; `for_tool` sets another
+    """Tools that are meant to be called again until their result changes. A person is
+    asked at the patience of *repeat* (20 equal results) and nowhere else; `for_tool` sets another
     number."""
 
     read_only_tools: ToolNames = ()

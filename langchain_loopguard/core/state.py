@@ -2,8 +2,8 @@
 
 A state comes back from a database, where another release, another program or a tool may have
 written to it. What is no count, no hash or no name is refused when it is loaded, so that it is
-told once and counted anew, instead of breaking a rule or a checkpoint some steps later. Whether a
-well-formed number is the right one, nobody can tell.
+logged once and counted again, instead of breaking a rule or a checkpoint some steps later.
+Whether a well-formed number is the right one, nobody can tell.
 
 Many hashes are kept as one base-64 text: a list of numbers takes half as much again.
 """

@@ -308,6 +308,12 @@ def test_cycle_leaves_alone(steps, expected):
 
 KNOWN_MISSES = rows(
     (
+        "several kinds of errors in turn are found late",
+        [fails(["disk full", "no permission", "bad port"][n % 3]) for n in range(12)],
+        Said(8, 11, 12),
+    ),
+    ("results in other words each time", worded("frobnicate", 49), NEVER),
+    (
         "one kind of failure after another, told by prose only",
         [call("api", n=n, say=f"{'abcdefgh'[n % 8] * 3} is not allowed here") for n in range(16)],
         NEVER,
@@ -320,6 +326,16 @@ KNOWN_MISSES = rows(
     (
         "one script with random output, 19 times",
         [call("bash", command="./roll", say=f"{n * 7919 % 97}") for n in range(19)],
+        NEVER,
+    ),
+    (
+        "a long result with a word of its own",
+        [call(page=1, say="word " * 300 + news()["say"]) for _ in range(19)],
+        NEVER,
+    ),
+    (
+        "a result with a token of its own",
+        [call(page=1, say=f"request_id: q{n}x7\nno entries") for n in range(19)],
         NEVER,
     ),
     (
@@ -341,6 +357,35 @@ def test_what_is_not_found(steps, expected):
 
 
 STOPPED_WRONGLY = rows(
+    (
+        "a button pressed, and what is there counted",
+        mixed(
+            call("click", on="more", say="Clicked"),
+            lambda: call("count", say=f"{next(_numbers)} posts"),
+            rounds=6,
+        ),
+        Said(None, None, 12),
+    ),
+    (
+        "a test that fails after edits that fail",
+        mixed(RUN, lambda: fails("no match", "edit"), rounds=6),
+        Said(7, 9, 11),
+    ),
+    (
+        "a countdown",
+        [call("get_queue", id=1, say=f"{20 - n} minutes left") for n in range(6)],
+        Said(4, 5, 6),
+    ),
+    (
+        "an error whose numbers are the news",
+        [call("rollout", say=f"{n} of 9 replicas ready", fails=True) for n in range(6)],
+        Said(4, 5, 6),
+    ),
+    (
+        "commands that differ in white space",
+        [call("bash", command=f"indent {' ' * n}", say="left as it was") for n in range(6)],
+        Said(4, 5, 6),
+    ),
     (
         "waiting without a sign of it, ten equal looks",
         [call("get_build", id=1, say="stage 2 of 5")] * 10,

@@ -34,6 +34,7 @@ def main() -> None:
     _say("loops / benign asked / good solved asked / solved warned; elsewhere right verdicts")
     _say(tables.scores_table(measured["scores"], "off: "))
     _say(tables.parts_table(measured["mechanisms"]))
+    _say(tables.scores_table(measured["scores"], "number: "))
     _say(tables.scores_table(measured["scores"], "preset: "))
     if given.json:
         text = json.dumps(measured, indent=1, ensure_ascii=False)

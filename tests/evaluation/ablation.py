@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tests.evaluation.judge import Verdict, wrong
 from tests.evaluation.sets import all_sets, name_of, report_of
 
+NONE = "none"
 _ENOUGH_REPORTS = 2
 _SHOWN = 3
 
@@ -31,13 +32,14 @@ class Effect(NamedTuple):
 
     @property
     def decides(self) -> str:
-        """By which evidence the part may stay; `none` when there is none."""
-        if self.runs_helped or self.runs_other or self.runs_hurt:
-            return "runs" if self.runs_helped else "runs (none better)"
-        reports = {*self.reports_helped, *self.reports_hurt}
-        if len(reports) >= _ENOUGH_REPORTS:
-            return "reports" if self.reports_helped else "reports (none better)"
-        return "one report" if reports else "none"
+        """By which evidence the part may stay; only what is better with it speaks for it."""
+        if self.runs_helped:
+            return "runs"
+        if len(self.reports_helped) >= _ENOUGH_REPORTS:
+            return "reports"
+        if self.runs_other:
+            return "unlabelled runs"
+        return "one report" if self.reports_helped else NONE
 
     @property
     def examples(self) -> list[str]:

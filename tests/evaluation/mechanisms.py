@@ -229,3 +229,30 @@ MECHANISMS: tuple[Mechanism, ...] = (
     _tuned("*ceiling*: 50 in all", ceiling={"total": _NEVER}),
     _patched("*cycle*: new words excuse", _blind_to_words(cycle._Cycle)),
 )
+
+NUMBERS: tuple[Mechanism, ...] = (
+    _tuned("*repeat* warn 3", repeat={"warn": 3}),
+    _tuned("*repeat* ask 4", repeat={"ask": 4}),
+    _tuned("*repeat* ask 6", repeat={"ask": 6}),
+    _tuned("*stall* warn 4", stall={"warn": 4}),
+    _tuned("*stall* ask 6", stall={"ask": 6}),
+    _tuned("*stall* ask 10", stall={"ask": 10}),
+    _tuned("*ceiling* shell 10", ceiling={"shell": 10}),
+    _tuned("*ceiling* total 25", ceiling={"total": 25}),
+    _tuned("*error* warn 4", error={"warn": 4}),
+    _tuned("*error* ask 6", error={"ask": 6}),
+    _tuned("*error* ask 12", error={"ask": 12}),
+    _tuned("*in vain* ask again at 5", in_vain={"ask_again": 5}),
+    _tuned("*in vain* ask again at 10", in_vain={"ask_again": 10}),
+    _tuned("*in vain* after 3 repeats", in_vain={"repeats": 3}),
+    _tuned("*in vain* ask 10 where a tool reads", in_vain={"ask": 10}),
+    _tuned("*cycle* rounds 5", cycle={"rounds": 5}),
+    _tuned("*cycle* rounds 8", cycle={"rounds": 8}),
+    _patched("short: 1 line", _constant(evidence, "SHORT", 1)),
+    _patched("short: 3 lines", _constant(evidence, "SHORT", 3)),
+    _patched("long from 500 bytes", _constant(results, "LONG", 500)),
+    _patched("long from 4,000 bytes", _constant(results, "LONG", 4000)),
+    _patched("hashes remembered: 64", _constant(evidence, "_MEMORY", 64)),
+    _patched("hashes remembered: 4,096", _constant(evidence, "_MEMORY", 4096)),
+)
+"""The default with one number that is another."""

@@ -11,12 +11,13 @@ from langchain_loopguard.policy import LoopGuardPolicy
 from tests.evaluation import cost
 from tests.evaluation.ablation import effect
 from tests.evaluation.judge import Verdict, verdicts, wrong
-from tests.evaluation.mechanisms import MECHANISMS
+from tests.evaluation.mechanisms import MECHANISMS, NUMBERS
 from tests.evaluation.score import goals, scores
 from tests.evaluation.sets import LOOKS, all_sets, name_of
 
 _DEFAULT = "default"
 _OFF = "off: "
+_NUMBER = "number: "
 _PRESET = "preset: "
 
 
@@ -30,6 +31,7 @@ def measure(*, workers: int | None = None, only_default: bool = False) -> dict[s
     tasks = [_DEFAULT]
     if not only_default:
         tasks += [_OFF + mechanism.name for mechanism in MECHANISMS]
+        tasks += [_NUMBER + number.name for number in NUMBERS]
         tasks += [_PRESET + name for name in LoopGuardPolicy.preset_names()]
     if only_default:
         found = {_DEFAULT: judged(_DEFAULT)}
@@ -60,7 +62,8 @@ def judged(task: str) -> dict[str, list[Verdict]]:
         return verdicts(LoopGuardPolicy())
     if task.startswith(_PRESET):
         return verdicts(LoopGuardPolicy.preset(task.removeprefix(_PRESET)))
-    (mechanism,) = [one for one in MECHANISMS if _OFF + one.name == task]
+    parts = {_OFF + one.name: one for one in MECHANISMS}
+    mechanism = (parts | {_NUMBER + one.name: one for one in NUMBERS})[task]
     with mechanism.switched_off() as policy:
         return verdicts(policy)
 

@@ -21,7 +21,7 @@ ADVERBS = "again now once carefully next".split()
 
 
 LOOKS = {
-    "asked": "what the first core found too",
+    "asked": "found by the first core, too",
     "A guess spam: ever new arguments, one short answer": "guesses, one short result",
     "A guess spam": "guesses, one short result",
     "same call, same answer (recovered later)": "one call, one result; the run recovered later",
@@ -31,7 +31,7 @@ LOOKS = {
     "B2 one call 8 to 12 times running, random answer": "one call 8 to 12 times, random results",
     "run capped at 10 steps, short of the count": "a run that ends at 10 steps",
     "C failures inside JSON are not recognised": "failures inside JSON",
-    "C failures that are not recognised count as progress": "failures told by prose",
+    "C failures that are not recognised count as progress": "failures that only prose tells",
     "A2 failing calls of several kinds, over and over": "failing calls of several kinds",
     "changing call, few variants, silent answer": "a few silent changes again and again",
     "short cycle at the end": "a short or long cycle",

@@ -97,6 +97,7 @@ def blocks(measured: dict[str, Any]) -> dict[str, str]:
         "misses": misses_table(measured["wrong"]),
         "classes": classes_table(measured["classes"]),
         "parts": parts_table(measured["mechanisms"]),
+        "numbers": scores_table(measured["scores"], "number: "),
         "presets": scores_table(measured["scores"], "preset: "),
     }
     if "times" in measured:

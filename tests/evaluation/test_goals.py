@@ -14,7 +14,7 @@ WRONG = {
     "reports2": ["g2-22-vol", "r2-29-reason"],
     "reports": [
         *"good-107 loop-08 loop-28 loop-32 loop-36 loop-43 loop-49".split(),
-        *"loop-56 loop-58 loop-59 loop-62".split(),
+        *"loop-56 loop-58 loop-59 loop-62 loop-70".split(),
     ],
     "shapes": [
         "goodbye-in-new-words",
@@ -71,5 +71,5 @@ def test_the_state_is_small_whatever_happens():
 
 
 def test_a_large_repeat_costs_little_whatever_its_text():
-    rows = [goal for goal in cost.times() if "large result differs" in goal.measure]
-    assert all(goal.holds for goal in rows), rows
+    goal = cost.repeat_goal()
+    assert goal.holds, goal.measured

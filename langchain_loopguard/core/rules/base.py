@@ -4,7 +4,7 @@ A rule sees every step twice: in `check` before it runs, and in `record` once it
 known. It says what it found or nothing, and leaves it to the guard to pick the strongest finding
 and to count refusals. It knows no other rule, no host, and not what is done with a finding.
 
-A loop shows in the results of a step, but only a step that has not run can be held back. So a rule
+A loop shows in the results of a step, but only a step that has not run can be stopped. So a rule
 that counts in `record` finds the same loop again in the `check` of the next step that goes on with
 it.
 """

@@ -1,6 +1,6 @@
 """*ceiling*: one step unbroken, or one call so often that its results no longer matter.
 
-Two limits. An unbroken run of equal steps of a changing tool or a shell is asked about whatever
+Two limits. An unbroken run of equal steps of a changing tool or a shell interrupts whatever
 they answer: an insert whose result shows a file that grows is no progress. The last limit counts
 equal calls of a turn, whatever stands between: it bounds random numbers in results and reminders
 between steps. A tool may have a limit of its own, see `Policy.for_tool`; a declared poller has

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _ERRORS = 8
 _TOOLS = 4
 _ANY_TOOL = 3
-"""So many tools with one error: it is none of a single tool, the next call is held whatever it
-is."""
+"""So many tools with one error: it is none of a single tool, a person is asked before any next
+call."""
 
 
 class Error(RuleConfig):

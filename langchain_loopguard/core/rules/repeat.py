@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.evidence import StepEvidence
     from langchain_loopguard.core.step import Call, Step
 
-_CALLS = 24
-"""Calls counted at once, the oldest out first; longer cycles are found by *stall*."""
+_CALLS = 16
+"""Calls counted at once, the oldest out first, up to twice as many; longer cycles are found by
+*stall*."""
 
 
 class Repeat(RuleConfig):
@@ -105,7 +106,8 @@ class _Repeat(OwnRule):
             found = self._judge(call, counted, None if evidence.waits else self._config.warn)
             if found is not None and (strongest is None or found.action > strongest.action):
                 strongest = found
-        state.keep_latest(self._counts, _CALLS)
+        if len(self._counts) > 2 * _CALLS:
+            state.keep_latest(self._counts, _CALLS)
         return strongest
 
     def _forgive(self, step: Step, evidence: StepEvidence) -> None:
@@ -145,7 +147,7 @@ class _Repeat(OwnRule):
     def load_state(self, stored: Any) -> None:
         rows = state.each(
             stored,
-            _CALLS,
+            2 * _CALLS,
             state.digest,
             lambda form: None if form is None else state.count(form),
             state.count,
