@@ -1,23 +1,33 @@
-"""What does importing the package do, and what does it leave alone?"""
+"""What importing the package does and leaves alone, and which part may import which."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import json
 import subprocess
 import sys
+import tomllib
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
 import langchain_loopguard
 
-ADAPTERS = [
-    "LoopGuardCallbackHandler",
-    "LoopGuardMiddleware",
-    "LoopGuardNode",
-    "LoopGuardState",
-    "add_loop_guard",
-    "guard_subagents",
-]
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "langchain_loopguard"
+
+LAZY = {
+    "LoopGuardCallbackHandler": None,
+    "InvalidResumeError": None,
+    "LoopGuardMiddleware": "langchain",
+    "guard_subagents": "langchain",
+    "LoopGuardNode": "langgraph",
+    "LoopGuardState": "langgraph",
+    "add_loop_guard": "langgraph",
+}
+"""Name that loads when it is first used -> the extra that it needs."""
 
 
 def run_python(code: str) -> str:
@@ -28,10 +38,14 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
+@functools.cache
 def modules_after(code: str) -> set[str]:
     return set(
         json.loads(run_python(f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"))
     )
+
+
+# --- Importing --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["langgraph", "langchain", "langchain_classic", "typer", "rich"])
@@ -41,7 +55,7 @@ def test_importing_the_package_does_not_import(host: str) -> None:
 
 def test_importing_the_package_loads_no_adapter() -> None:
     loaded = modules_after("import langchain_loopguard")
-    assert not loaded & {f"langchain_loopguard.{name}" for name in ("callbacks", "node", "cli")}
+    assert not loaded & {f"langchain_loopguard.{name}" for name in ("adapters", "langchain", "cli")}
 
 
 def test_the_core_imports_nothing_of_the_host() -> None:
@@ -56,18 +70,29 @@ def test_the_core_imports_nothing_of_the_host() -> None:
     assert {name for name in hosts if not name.startswith("langchain_loopguard")} == set()
 
 
+def test_the_listed_names_are_sorted_and_unique() -> None:
+    assert list(langchain_loopguard.__all__) == sorted(set(langchain_loopguard.__all__))
+
+
 @pytest.mark.parametrize("name", langchain_loopguard.__all__)
 def test_every_listed_name_exists(name: str) -> None:
     assert getattr(langchain_loopguard, name) is not None
 
 
-def test_the_listed_names_are_sorted_and_unique() -> None:
-    assert list(langchain_loopguard.__all__) == sorted(set(langchain_loopguard.__all__))
+@pytest.mark.parametrize("module", ["callbacks", "middleware", "node"])
+def test_a_module_of_the_first_layout_is_still_there(module: str) -> None:
+    code = f"from langchain_loopguard import {module} as m; print(*m.__all__)"
+    assert set(run_python(code).split()) & set(LAZY)
+
+
+def test_the_version_is_the_one_that_is_built() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert langchain_loopguard.__version__ == project["version"]
 
 
 def test_dir_shows_the_adapters_before_they_are_loaded() -> None:
     shown = run_python("import langchain_loopguard as p; print(*dir(p))").split()
-    assert set(ADAPTERS) <= set(shown)
+    assert set(LAZY) <= set(shown)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -75,47 +100,161 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = langchain_loopguard.LoopGard  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["LoopGuardNode", "LoopGuardState", "add_loop_guard"])
-def test_without_langgraph_the_error_names_the_extra(name: str) -> None:
-    code = (
+# --- Without the hosts ------------------------------------------------------------------------
+
+
+def message_without(missing: str, name: str) -> str:
+    return run_python(
         "import sys\n"
-        "sys.modules['langgraph'] = None\n"
+        f"sys.modules['{missing}'] = None\n"
         "import langchain_loopguard\n"
-        f"try: langchain_loopguard.{name}\n"
+        f"try: print(langchain_loopguard.{name}.__name__)\n"
         "except ImportError as error: print(error)"
-    )
-    assert "pip install 'langchain-loopguard[langgraph]'" in run_python(code)
+    ).strip()
 
 
-@pytest.mark.parametrize("name", ["LoopGuardMiddleware", "guard_subagents"])
-@pytest.mark.parametrize("host", ["langchain", "langgraph"])
-def test_without_langchain_the_error_names_the_extra(name: str, host: str) -> None:
-    code = (
-        "import sys\n"
-        f"sys.modules['{host}'] = None\n"
-        "import langchain_loopguard\n"
-        f"try: langchain_loopguard.{name}\n"
-        "except ImportError as error: print(error)"
-    )
-    assert "pip install 'langchain-loopguard[langchain]'" in run_python(code)
+@pytest.mark.parametrize(("name", "extra"), [item for item in LAZY.items() if item[1]])
+def test_without_langgraph_the_error_names_the_extra(name: str, extra: str) -> None:
+    message = message_without("langgraph", name)
+    assert f"pip install 'langchain-loopguard[{extra}]'" in message
 
 
-def test_without_langgraph_the_callback_handler_still_loads() -> None:
-    code = (
-        "import sys\n"
-        "sys.modules['langgraph'] = None\n"
-        "from langchain_loopguard import LoopGuardCallbackHandler\n"
-        "print(LoopGuardCallbackHandler.__name__)"
-    )
-    assert run_python(code).strip() == "LoopGuardCallbackHandler"
+@pytest.mark.parametrize("name", [name for name, extra in LAZY.items() if extra == "langchain"])
+def test_without_langchain_the_error_names_the_extra(name: str) -> None:
+    assert "pip install 'langchain-loopguard[langchain]'" in message_without("langchain", name)
+
+
+@pytest.mark.parametrize("name", [name for name, extra in LAZY.items() if extra is None])
+def test_without_langgraph_the_rest_still_loads(name: str) -> None:
+    assert message_without("langgraph", name) == name
 
 
 def test_a_missing_module_of_our_own_is_not_blamed_on_an_extra() -> None:
+    missing = "langchain_loopguard.adapters.node"
+    assert "pip install" not in message_without(missing, "LoopGuardNode")
+
+
+@pytest.mark.parametrize(
+    ("missing", "command", "extra"),
+    [
+        pytest.param("typer", "replay -", "cli", id="cli"),
+        pytest.param("scipy", "calibrate -", "calibrate", id="calibrate"),
+    ],
+)
+def test_without_an_extra_the_command_names_it(missing: str, command: str, extra: str) -> None:
     code = (
-        "import sys\n"
-        "import langchain_loopguard\n"
-        "sys.modules['langchain_loopguard.node'] = None\n"
-        "try: langchain_loopguard.LoopGuardNode\n"
-        "except ImportError as error: print(error)"
+        f"import sys; sys.modules['{missing}'] = None; sys.argv[1:] = {command.split()!r}\n"
+        "from langchain_loopguard.cli import main; main()"
     )
-    assert "pip install" not in run_python(code)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, input=""
+    )
+    assert f"langchain-loopguard[{extra}]" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- Layout -----------------------------------------------------------------------------------
+
+LAYERS = (
+    ("core",),
+    ("seed",),
+    ("presets",),
+    ("policy",),
+    ("__init__",),
+    ("langchain",),
+    ("adapters",),
+    ("callbacks", "middleware", "node", "subagents"),
+    ("demo",),
+    ("replay",),
+    ("cli",),
+    ("__main__",),
+)
+"""A part imports what stands above it and itself, nothing below and no neighbour."""
+
+PARTS = [part for layer in LAYERS for part in layer]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules of this package that a file imports at run time, functions included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.partition(".")[0] == PACKAGE.name} & MODULES.keys()
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def part_of(module: str) -> str:
+    return [*module.split("."), "__init__"][1]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_imports_no_part_below_it(part: str) -> None:
+    above = set()
+    for layer in LAYERS:
+        if part in layer:
+            break
+        above |= set(layer)
+    imported = {
+        (module, name)
+        for module, path in MODULES.items()
+        if part_of(module) == part
+        for name in imports_of(path)
+    }
+    assert {pair for pair in imported if part_of(pair[1]) not in {part, *above}} == set()
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    # A package's `__init__` is the shop window of its own modules, and no way between two of them.
+    graph = {
+        module: {
+            name
+            for name in imports_of(path)
+            if name != module and MODULES[name].name != "__init__.py"
+        }
+        for module, path in MODULES.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_the_package_holds_the_parts_and_nothing_else() -> None:
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert found - {"__pycache__"} == set(PARTS)
+
+
+def test_the_top_level_holds_only_what_belongs_there() -> None:
+    done = subprocess.run(
+        ["git", "ls-files"],  # noqa: S607 - whatever git there is
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {line.partition("/")[0] for line in done.stdout.splitlines()}
+    if done.returncode:  # A copy without its history.
+        found = {path.name for path in ROOT.iterdir()} - {"build", "dist"}
+    allowed = {
+        "LICENSE",
+        "README.md",
+        "langchain_loopguard",
+        "notebooks",
+        "pyproject.toml",
+        "tests",
+    }
+    assert {name for name in found if not name.startswith(".")} <= allowed

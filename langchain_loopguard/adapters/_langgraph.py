@@ -81,8 +81,8 @@ def _config() -> Mapping[str, Any]:
         return {}
 
 
-def _configurable(config: Any = None) -> Mapping[str, Any]:
-    return (config or _config()).get("configurable") or {}
+def _configurable() -> Mapping[str, Any]:
+    return _config().get("configurable") or {}
 
 
 def can_ask() -> bool:
@@ -107,8 +107,8 @@ def is_resumed() -> bool:
         return False
 
 
-def _namespace(config: Any = None) -> str:
-    metadata = (config or _config()).get("metadata") or {}
+def _namespace() -> str:
+    metadata = _config().get("metadata") or {}
     return str(metadata.get("langgraph_checkpoint_ns") or "")
 
 
@@ -117,19 +117,19 @@ def agent_scope() -> str:
     return _namespace().rpartition("|")[0]
 
 
-def is_nested(config: Any = None) -> bool:
+def is_nested() -> bool:
     """Tell whether this is called in a graph that runs within a node of another one."""
-    return "|" in _namespace(config)
+    return "|" in _namespace()
 
 
-def begins_turn(messages: Sequence[BaseMessage], counts: Any, config: Any = None) -> bool:
+def begins_turn(messages: Sequence[BaseMessage], counts: Any) -> bool:
     """Tell whether the run of a graph that starts with these messages begins a turn.
 
     One that is handed over to goes on in the turn of the others; one that has counted nothing and
     gets a task of its own, a fork for one, begins its own.
     """
     task = not counts and bool(messages) and isinstance(messages[-1], HumanMessage)
-    return task or not is_nested(config)
+    return task or not is_nested()
 
 
 def thread_key() -> str:
@@ -137,15 +137,14 @@ def thread_key() -> str:
     return f"{short(str(_configurable().get('thread_id') or ''))}|{agent_scope()}"
 
 
-def read_channel(key: str, *, fresh: bool = False, config: Any = None) -> Any:
+def read_channel(key: str, *, fresh: bool = False) -> Any:
     """Read a channel of the graph that this is called in, `None` without it.
 
     Args:
         key: The channel's key; it need not be one of the node's own input.
         fresh: Whether to see what the task has written up to now, the run's input at its start.
-        config: The task's config, where it isn't the running one: LangGraph sets none at the start.
     """
-    read = _configurable(config).get(_READ)
+    read = _configurable().get(_READ)
     if read is None:
         return None
     with contextlib.suppress(Exception):  # no such channel, or nothing in it
@@ -153,9 +152,9 @@ def read_channel(key: str, *, fresh: bool = False, config: Any = None) -> Any:
     return None
 
 
-def write_channel(key: str, value: Any, config: Any) -> None:
-    """Write to a channel besides what the task with this config writes by itself."""
-    _configurable(config)[_SEND]([(key, value)])
+def write_channel(key: str, value: Any) -> None:
+    """Write to a channel besides what the running task writes by itself."""
+    _configurable()[_SEND]([(key, value)])
 
 
 def running_channel(key: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import RemoveMessage
+from langchain_core.runnables.config import set_config_context
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
@@ -47,33 +48,35 @@ __all__ = ["Around"]
 class Around(GraphGuard):
     """The guard around an agent's and a tools node."""
 
-    way: tuple[str, ...] | None = None
-    """Where the run goes behind the tools, told by a `Command`; `None` where edges say it. Empty
-    where the tools' own commands do."""
+    commands = False
+    """Whether the tools lead on by commands of their own, so that no edge does."""
     back, end = "", ""
     """Where a refused step goes then, and where a run ends."""
 
     def begin(self, _: Any, config: Any, way: Any) -> Any:
         """Begin a turn with the run's input, and give results to calls that were left open."""
+        # LangGraph runs no config at the start.
+        with set_config_context(config) as context:
+            context.run(self._begin)
+        return way
+
+    def _begin(self) -> None:
         try:
-            messages = self.as_messages(
-                read_channel(self.messages_key, fresh=True, config=config) or []
-            )
+            messages = self.as_messages(read_channel(self.messages_key, fresh=True) or [])
             whole = complete(messages, self.gate.options.wording.not_run) if self.replaces else None
             if whole is not None:
                 update = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]
-                write_channel(self.messages_key, update, config)
-            counts = read_channel(self.state_key, config=config)
-            given = read_channel(self.state_key, fresh=True, config=config)
+                write_channel(self.messages_key, update)
+            counts = read_channel(self.state_key)
+            given = read_channel(self.state_key, fresh=True)
             # Counts that came with the input are somebody else's.
-            begins = given == counts and begins_turn(messages, counts, config)
+            begins = given == counts and begins_turn(messages, counts)
             reader = self.gate.open(counts) if begins else None
             if reader is not None:
                 self.gate.start_run(reader, whole or messages)
-                write_channel(self.state_key, self.gate.save(reader) or {}, config)
+                write_channel(self.state_key, self.gate.save(reader) or {})
         except Exception as error:  # noqa: BLE001 - logged, or raised if the user wants so
             self.gate.fault(error)
-        return way
 
     def agent(self, state: Any, call: Callable[[Any], Any]) -> Any:
         """Call the agent with the warnings in its messages."""
@@ -89,19 +92,19 @@ class Around(GraphGuard):
         """Run the calls, or not."""
         entered = self._enter(state)
         if isinstance(entered, _Run):
-            return self._led(entered.leave(call(entered.state)))
+            return entered.leave(call(entered.state))
         if isinstance(entered, LastAnswer):
             return entered.finish(self.wrap_up_model.invoke(entered.history))
-        return self._led(call(state)) if entered is None else entered
+        return call(state) if entered is None else entered
 
     async def atools(self, state: Any, call: Callable[[Any], Awaitable[Any]]) -> Any:
         """As `tools`."""
         entered = self._enter(state)
         if isinstance(entered, _Run):
-            return self._led(entered.leave(await call(entered.state)))
+            return entered.leave(await call(entered.state))
         if isinstance(entered, LastAnswer):
             return entered.finish(await self.wrap_up_model.ainvoke(entered.history))
-        return self._led(await call(state)) if entered is None else entered
+        return await call(state) if entered is None else entered
 
     def observe(self, state: Any, call: Callable[[Any], Any]) -> Any:
         """Record what would be done, and run the calls; for `invoke` and `ainvoke` alike."""
@@ -166,18 +169,9 @@ class Around(GraphGuard):
         update: dict[str, Any] = {self.messages_key: messages} if messages else {}
         if counts is not None:
             update[self.state_key] = counts
-        if self.way is None:
+        if not self.commands:
             return update
-        return Command(update=update, goto=self.end if ends else self.way or self.back)
-
-    def _led(self, output: Any) -> Any:
-        """Add the way to what tools that have run gave."""
-        if not self.way:
-            return output
-        if type(output) is dict:
-            return Command(update=output, goto=self.way)
-        outputs = output if isinstance(output, list | tuple) else [output]
-        return [*(one for one in outputs if one is not None), Command(goto=self.way)]
+        return Command(update=update, goto=self.end if ends else self.back)
 
 
 class _Run:
@@ -223,7 +217,7 @@ class _Run:
 
     def _skipped(self, results: list[ToolMessage], output: Any) -> list[ToolMessage]:
         """Make results of the calls that tools which gave some have left out."""
-        if not results or leaves_graph(output):
+        if not results or len(results) == len(self.passed.outcome.calls) or leaves_graph(output):
             return []
         given = {result.tool_call_id for result in results}
         missing = [call for call in self.passed.step.waiting if id_of(call) not in given]

@@ -152,12 +152,13 @@ class Question:
     attempts: dict[UUID, Exception | None] = field(default_factory=dict)
 
     def is_replayed_by(self, run: Run) -> bool:
-        """Tell whether the graph was taken back to before this question, which was answered.
+        """Tell whether the graph was taken back to before this question.
 
         The tasks are new ones then. A person who goes back may want to answer otherwise.
         """
-        known = run.ns in self.sharers or run.session == self.answered_in
-        return self.answered_in is not None and not known
+        known = run.ns in self.sharers or run.session in {self.asked_in, self.answered_in}
+        left = run.rooted and run.resume is MISSING and self.asked_in is not None
+        return not known and (self.answered_in is not None or left)
 
     def blocks(self, run: Run) -> Exception | None:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
@@ -195,9 +196,9 @@ class Question:
             return self._answer_to(run)
         self.tasks.add(run.ns)
         self.ids.add(_langgraph.question_id(run.ns))
-        self.payload = payload
+        self.payload = self.payload or payload
         try:
-            value = _langgraph.ask_person({**payload}, schema)
+            value = _langgraph.ask_person({**self.payload}, schema)
         except GraphInterrupt as unanswered:
             # An interrupt made by hand could never be answered.
             self.interrupts = unanswered.args[0]
@@ -243,15 +244,15 @@ def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, A
 
 
 def find_question(pending: Pending, run: Run) -> Question | None:
-    """Find what another process has asked about a step, and the answer it has got."""
-    question: Question | None = None
+    """Give the question about a step, with what other processes have asked and got as answers."""
+    question = pending.question
     for asked in _langgraph.saved_questions():
         value = asked.value
         ours = isinstance(value, dict) and value.get("type") == QUESTION
         if ours and not pending.call_ids.isdisjoint(value.get("tool_call_ids", ())):
             question = question or Question()
             question.ids.add(asked.id)
-            question.payload = value
+            question.payload = question.payload or value
             if asked.id == _langgraph.question_id(run.ns):
                 question.tasks.add(run.ns)
             if asked.answers:

@@ -39,6 +39,9 @@ __all__ = ["Deciding"]
 _HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
 """Metadata of a tool's run in which a tool may declare what it is."""
 
+_BEFORE: Any = {"approve": "approved", "always": "approved"}
+_BEFORE |= {"refuse": "refused", "advise": "advised"}
+
 _NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
 _NOT_ASKED = (
     "The calls had run already: a person could be asked only when the model was called again."
@@ -148,7 +151,8 @@ class Deciding:
         if ends and session.ending is None:
             session.ending, session.loop = outcome, loop
             session.seen.add(kept.key)
-        kept.marks[run.call_id] = Mark(approved=runs, ends=outcome.ends), True
+        advised = outcome.core == "advise"
+        kept.marks[run.call_id] = Mark(runs, advised, outcome.ends), True
         from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
 
         return RefusedCallError(loop, mine.text)
@@ -236,13 +240,17 @@ class Deciding:
         step = last_step(history)
         if step is None or not step.calls or not step.late:
             return None
+        if pending is not None and pending.outcome is None and _is_marked(step):
+            # Another process has decided, and said so in the results.
+            kept.reader, pending = self._table.new_reader(), None
+            kept.steps.clear()
         if pending is None:
             ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
             if ends:  # It was to end in a process that has died.
                 how = "raise" if ends["as"] == "raise" else "end"
                 ending = Outcome(how, final=str(ends.get("text", "")))  # type: ignore[arg-type]
                 return self._end_with(session, ending, error_of_facts(ends), kept, run)
-            if step.held_back or self._is_decided(step):
+            if _is_marked(step) or key_of(step.message) in self._table.decided:
                 return None
         elif pending.outcome is None and pending.is_lost(run.ns):
             self.gate.telemetry.stats.add("lost")
@@ -270,14 +278,8 @@ class Deciding:
         if outcome.next in {"end", "raise"} and not any(map(is_users, messages)):
             return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
         if outcome.core and pending.step.late:
-            approved = outcome.core in {"approve", "always"}
-            kept.before = Mark(before="approved" if approved else "refused")
+            kept.before = Mark(before=_BEFORE[outcome.core])
         return None
-
-    def _is_decided(self, step: MessageStep) -> bool:
-        """Tell whether another agent of this handler, or another process, has decided."""
-        marks = map(mark_of, (step.message, *step.results))
-        return key_of(step.message) in self._table.decided or any(one.approved for one in marks)
 
     def _end_with(
         self,
@@ -334,7 +336,9 @@ class Deciding:
             from langchain_loopguard.adapters import asking  # noqa: PLC0415 - loads LangGraph
 
             ask = partial(asking.ask, pending, run)
-            question = pending.question = question or asking.find_question(pending, run)
+            leader = self._runs.get(run.session)
+            if leader is None or not leader.has_input:  # Else no other process can have asked.
+                question = pending.question = asking.find_question(pending, run)
         blocked = question.blocks(run) if question is not None else None
         return blocked or self._take(kept, pending, run, ask)
 
@@ -413,6 +417,12 @@ class Deciding:
         if session is None or session.ending is None or session.delivered:
             return None
         return session.loop if session.ending.next == "raise" else None
+
+
+def _is_marked(step: MessageStep) -> bool:
+    """Tell whether a step says that somebody has decided about it."""
+    marks = map(mark_of, (step.message, *step.results))
+    return step.held_back or any(mark.approved for mark in marks)
 
 
 def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:

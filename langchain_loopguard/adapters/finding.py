@@ -170,6 +170,9 @@ class StepFinder:
         if question is not None and question.is_replayed_by(run):
             kept.reader, pending = self.table.new_reader(), None
         if pending is not None and (message.id or pending.step.index == at):
+            counted = kept.reader.counts.last == key_of(message)
+            if place.in_state and pending.outcome is None and not counted:
+                self.read(kept, messages[:at])  # Another branch of the thread was read since.
             return pending
         self._read_before(place, run, session, messages, at)
         parent = run.parent if place.at < 0 else None

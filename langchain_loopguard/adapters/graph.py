@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
+    HumanMessage,
     RemoveMessage,
+    SystemMessage,
     ToolMessage,
     convert_to_messages,
 )
@@ -58,6 +60,7 @@ __all__ = [
     "with_key",
 ]
 
+_USUAL: frozenset[type] = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _LAST = Mark(ends={"as": "final"})
 
 
@@ -112,8 +115,10 @@ class GraphGuard:
             raise ValueError(  # noqa: TRY004 - the option is wrong, not the state's type
                 f"messages_key: the state holds no list of messages under {self.messages_key!r}"
             )
-        # By type, of which there are few, since a history may be long.
-        if all(issubclass(kind, BaseMessage) for kind in set(map(type, messages))):
+        # By type, of which there are few, since a history may be long. The usual ones are not
+        # asked what they are.
+        kinds = set(map(type, messages))
+        if kinds <= _USUAL or all(issubclass(kind, BaseMessage) for kind in kinds):
             return messages if isinstance(messages, list) else list(messages)
         try:
             return [*convert_to_messages(messages)]
@@ -146,8 +151,10 @@ class GraphGuard:
 
     def added(self, passed: Passed, *, marks: bool) -> list[BaseMessage]:
         """List what is written into the history before the calls run, or in their place."""
-        replaced = passed.replaced(marks=marks)
-        return [*(replaced if replaced and self.can_replace() else []), *passed.results()]
+        replaced, results = passed.replaced(marks=marks), passed.results()
+        if marks and passed.outcome.core == "advise":
+            results = [with_mark(one, Mark(advised=True)) for one in results]
+        return [*(replaced if replaced and self.can_replace() else []), *results]
 
     def written(
         self, passed: Passed, messages: list[BaseMessage], added: list[BaseMessage]

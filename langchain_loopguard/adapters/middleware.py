@@ -16,7 +16,7 @@ What it can't see: the calls of agents inside a tool, which need a middleware of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -27,9 +27,8 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
     hook_config,
 )
-from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
-from langgraph.types import Command
 
 from langchain_loopguard.adapters._langgraph import (
     TRACE_POLICY,
@@ -40,8 +39,9 @@ from langchain_loopguard.adapters._langgraph import (
     thread_key,
 )
 from langchain_loopguard.adapters.gate import Gate
+from langchain_loopguard.adapters.request import ask_model
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import ends_of, final_message
+from langchain_loopguard.langchain.marks import final_message
 from langchain_loopguard.langchain.messages import last_step, makes_calls
 from langchain_loopguard.langchain.options import (
     IsUserMessage,
@@ -53,8 +53,6 @@ from langchain_loopguard.langchain.options import (
 from langchain_loopguard.langchain.repair import (
     complete,
     rewritten,
-    surplus_results,
-    without_calls,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +69,6 @@ if TYPE_CHECKING:
 __all__ = ["LoopGuardMiddleware"]
 
 _STATE_KEY = "loop_guard"
-_TOOL_SETTINGS = {"tools", "tool_choice", "parallel_tool_calls"}
-"""Model settings that some providers refuse in a call without tools."""
 
 
 class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -301,7 +297,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         Raises:
             LoopDetectedError: If the run was to end in it once its calls had results.
         """
-        asked = self._asked(request)
+        asked = ask_model(self._gate, request, self.state_key)
         return asked.answered(handler(asked.request))
 
     async def awrap_model_call(
@@ -310,58 +306,11 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """As `wrap_model_call`."""
-        asked = self._asked(request)
+        asked = ask_model(self._gate, request, self.state_key)
         return asked.answered(await handler(asked.request))
-
-    def _asked(self, request: ModelRequest[Any]) -> _Asked:
-        saved, counts = request.state["messages"], request.state.get(self.state_key)
-        ends = ends_of(saved)
-        if ends.get("as") == "raise":
-            raise error_of_facts(ends)
-        messages: list[Any] | None = None
-        reader = self._gate.open(counts, saved)
-        if reader is not None:
-            self._gate.read(reader, saved)
-            self._gate.declare(reader, request.tools)
-            messages = reader.request(request.messages)
-            self._gate.keep(reader, counts, saved)
-        surplus: list[Any] = []
-        step = last_step(messages or request.messages)
-        if step is not None and len(step.results) > 1:
-            surplus = surplus_results(step)
-            if surplus:
-                messages = [m for m in messages or request.messages if m not in surplus]
-            if step.apart:
-                moved = complete(messages or request.messages, self._gate.options.wording.skipped)
-                messages = moved or messages
-        if messages is not None:
-            request = request.override(messages=messages)
-        if ends:
-            settings = {k: v for k, v in request.model_settings.items() if k not in _TOOL_SETTINGS}
-            request = request.override(tools=[], tool_choice=None, model_settings=settings)
-        return _Asked(request, ends, [one.id for one in surplus if one.id])
 
     def _saved(self, counts: dict[str, Any] | None) -> dict[str, Any]:
         return {} if counts is None else {self.state_key: counts}
-
-
-class _Asked(NamedTuple):
-    """A request as the guard sends it, how the run ends then, and results that are too many."""
-
-    request: ModelRequest[Any]
-    ends: Mapping[str, Any]
-    surplus: list[str]
-
-    def answered(
-        self, response: ModelResponse[Any]
-    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
-        if self.ends and response.structured_response is None:
-            said = [one for one in response.result if not isinstance(one, ToolMessage)]
-            response.result[:] = [_final_answer(one, self.ends) for one in said]
-        if self.surplus:
-            removed = [RemoveMessage(id=one) for one in self.surplus]
-            return ExtendedModelResponse(response, Command(update={"messages": removed}))
-        return response
 
 
 class _Observing(LoopGuardMiddleware):
@@ -400,10 +349,3 @@ class _Observing(LoopGuardMiddleware):
 
 def _all(messages: list[BaseMessage]) -> list[BaseMessage]:
     return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]
-
-
-def _final_answer(message: Any, ends: Mapping[str, Any]) -> Any:
-    """Give the words of a model's last answer, those of the guard where it has none."""
-    if not makes_calls(message):
-        return message
-    return without_calls(message) if message.text.strip() else final_message(str(ends["text"]))

@@ -80,9 +80,8 @@ class LoopGuardNode(RunnableCallable):
         messages_key: The state's key for the messages. With a reducer that only appends,
             `operator.add` for one, no message is changed that stands there already.
         state_key: The state's key for the counts. A state without that channel works too: the
-            messages are then read from the first one each time, `always` isn't remembered, and
-            a person's advice counts as a refusal. Guards that run at the same time in one graph
-            need a key each.
+            messages are then read from the first one each time, and `always` isn't remembered.
+            Guards that run at the same time in one graph need a key each.
         wrap_up_model: A chat model without tools, or any runnable from messages to a message, for
             the last answer under `"wrap_up"`.
         tool_list: The tools themselves, for what they declare in their `metadata`.

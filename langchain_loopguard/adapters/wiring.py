@@ -17,6 +17,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, StateGraph
 
 from langchain_loopguard.adapters._langgraph import (
@@ -28,7 +29,7 @@ from langchain_loopguard.adapters._langgraph import (
 )
 from langchain_loopguard.adapters.around import Around
 from langchain_loopguard.adapters.graph import is_ended
-from langchain_loopguard.langchain.messages import last_step, makes_calls
+from langchain_loopguard.langchain.messages import makes_calls
 from langchain_loopguard.langchain.options import IsUserMessage, OnDetected, Options, ShowContent
 
 if TYPE_CHECKING:
@@ -197,8 +198,9 @@ def _lead(
     spec = builder.nodes[tools]
 
     def onward(state: Any, _: Any) -> str:
-        step = last_step(guard.messages(state))
-        return tools if step is not None and makes_calls(step.message) else end
+        messages = reversed(guard.messages(state))
+        last = next((message for message in messages if isinstance(message, AIMessage)), None)
+        return tools if last is not None and makes_calls(last) else end
 
     def leads(node: str) -> bool:
         edges = any(at == node for at, _ in builder.edges)
@@ -220,10 +222,11 @@ def _lead(
     branches = builder.branches.get(tools, {})
     for name, branch in list(branches.items()):
         branches[name] = routed_path(branch, watch, end)
-    if branches and static:
+    if static:
+        # No command: a state that is written as the tools' (`update_state`) has to go on too.
         path = new_path("results", lambda state, config: watch(state, config, static))
         builder.add_conditional_edges(tools, path, [*dict.fromkeys((*static, end))])
     elif not branches:
-        # Told by a command, which reads no state, as the path of a conditional edge would.
-        guard.way = tuple(static)
-        spec.ends = tuple(dict.fromkeys((*(spec.ends or ()), *(static or (agent,)), end)))
+        # The tools' own commands lead on; what is refused goes back by one of the guard's.
+        guard.commands = True
+        spec.ends = tuple(dict.fromkeys((*(spec.ends or ()), agent, end)))

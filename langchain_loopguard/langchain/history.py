@@ -389,9 +389,11 @@ class Reader:
             if "approved" in before or any(mark.approved for mark in marks):
                 self.guard.approve(decision)
                 self._decision = _allowed(decision.record)
-            elif "refused" in before:
+            elif not {"refused", "advised"}.isdisjoint(before):
                 self.guard.refuse(decision)
                 self.counts.is_open = False
+                if "advised" in before:
+                    self.start_turn()
         return self._decision
 
     def _close(self, step: MessageStep) -> Decision | None:
@@ -404,6 +406,8 @@ class Reader:
             return None
         if step.held_back and decision.action >= Action.ASK:
             self.guard.refuse(decision)
+            if any(mark_of(result).advised for result in step.results):
+                self.start_turn()
             return None
         revealed = self.guard.record_results(decision.record, step.for_core())
         told = revealed if revealed.findings else decision

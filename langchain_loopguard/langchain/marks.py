@@ -55,12 +55,14 @@ class Mark:
         ends: How the run ends once the calls have results: `{"as": "raise", ...facts_of(error)}`
             or `{"as": "final", "text": ...}`, empty where it goes on.
         before: On an AI message: what was decided about the step before it, whose results were
-            saved already (`"approved"` or `"refused"`).
+            saved already (`"approved"`, `"refused"` or `"advised"`).
+        advised: A person refused the call and said something, which begins a turn.
     """
 
     approved: bool = False
+    advised: bool = False
     ends: Mapping[str, Any] = field(default_factory=dict)
-    before: Literal["", "approved", "refused"] = ""
+    before: Literal["", "approved", "refused", "advised"] = ""
 
 
 def with_mark(message: _M, mark: Mark) -> _M:
@@ -86,8 +88,9 @@ def mark_of(message: BaseMessage) -> Mark:
     ends, before = noted.get("ends"), noted.get("before")
     return Mark(
         approved=noted.get("approved") is True,
+        advised=noted.get("advised") is True,
         ends=ends if type(ends) is dict and ends.get("as") in {"raise", "final"} else {},
-        before=before if before in {"approved", "refused"} else "",
+        before=before if before in {"approved", "refused", "advised"} else "",
     )
 
 

@@ -103,7 +103,7 @@ def test_always_never_asks_about_this_loop_again(build):
     assert counter.total == 20
 
 
-@with_counts
+@every_way
 def test_a_text_reaches_the_model_and_never_ends_the_run(build):
     graph, _, model = looping(build)
     graph.invoke(ask(), thread("t"))

@@ -4,6 +4,7 @@ import operator
 from typing import Annotated
 
 import pytest
+from langchain_core.runnables.config import set_config_context
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
@@ -103,11 +104,15 @@ def test_a_channel_is_read_that_is_no_part_of_the_nodes_input():
 def test_the_start_is_seen_with_its_input_and_written_to():
     seen = []
 
+    def note():
+        seen.append(host.read_channel("messages"))
+        seen.append([m.text for m in host.read_channel("messages", fresh=True)])
+        seen.append(host.is_nested())
+        host.write_channel("messages", [("human", "and more")])
+
     def begin(_, config):
-        seen.append(host.read_channel("messages", config=config))
-        seen.append([m.text for m in host.read_channel("messages", fresh=True, config=config)])
-        seen.append(host.is_nested(config))
-        host.write_channel("messages", [("human", "and more")], config)
+        with set_config_context(config) as context:
+            context.run(note)
         return "n0"
 
     _, result = run(lambda _: {}, path=begin, saver=InMemorySaver())
@@ -211,3 +216,35 @@ def test_a_reducer_is_known_by_what_it_does(reducer, replaces):
         messages: Annotated[list, reducer]
 
     assert host.replaces_by_id(StateGraph(State).channels["messages"]) is replaces
+
+
+# --- Questions that tasks have asked ----------------------------------------------------------
+
+
+def task_ns():
+    return get_config()["configurable"]["checkpoint_ns"]
+
+
+def test_a_task_is_known_by_its_namespace():
+    assert seen_in_a_node(lambda: (host.runs_in(task_ns()), host.runs_in("n0:1"))) == (True, False)
+    assert host.runs_in("") is False
+
+
+def test_a_saved_question_and_what_the_thread_is_resumed_with_are_seen_in_a_later_run():
+    saver, seen = InMemorySaver(), []
+
+    def node(_):
+        seen.append((host.question_id(task_ns()), host.saved_questions(), host.given_resume()))
+        host.ask_person({"type": "q"}, {})
+
+    graph, asked = run(node, saver=saver)
+    graph.invoke(Command(resume="yes"), thread("t"))
+    (own, before, nothing), (again, (question,), given) = seen
+    assert (before, nothing, given, own) == ([], None, "yes", again)
+    assert (question.id, question.value, list(question.answers)) == (own, {"type": "q"}, [])
+    assert asked["__interrupt__"][0].id == own
+
+
+def test_outside_a_graph_there_are_no_questions():
+    assert host.saved_questions() == []
+    assert host.given_resume() is None

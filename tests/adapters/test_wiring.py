@@ -106,6 +106,29 @@ async def test_a_stop_ends_the_run_whatever_edges_there_are(edges, mode):
     assert outcome.messages[-1].text.startswith("Stopped.")
 
 
+def test_a_state_written_as_the_tools_goes_on_and_commands_of_the_tools_lead():
+    model = repeating_model(times=3)
+    graph = compiled(builder(model))
+    step, result = ai_calls([SEARCH], 0), ToolMessage("x", tool_call_id="call_0_0")
+    given = {"messages": [*ask()["messages"], step, result]}
+    graph.update_state(thread("t"), given, as_node="tools")
+    assert graph.get_state(thread("t")).next == ("agent",)
+
+    def tools(state):
+        call = state["messages"][-1].tool_calls[0]
+        result = ToolMessage("error", tool_call_id=call["id"])
+        return Command(update={"messages": [result]}, goto="agent")
+
+    model = repeating_model()
+    graph = StateGraph(MessagesState)
+    graph.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("tools", tools, destinations=("agent",))
+    graph.add_edge(START, "agent")
+    graph = compiled(graph, on_detected="refuse")
+    assert graph.invoke(ask(), thread("t"))["messages"][-1].text.startswith("Stopped.")
+    assert len(model.requests) == 3 + SEED.max_refusals
+
+
 def test_the_host_follows_a_static_edge_in_spite_of_a_command():
     seen = []
     graph = StateGraph(MessagesState)

@@ -17,8 +17,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard import Action, LoopGuard, LoopGuardPolicy
-from langchain_loopguard.messages import MessageReader, refusal_messages, tool_calls_of
+from langchain_loopguard import Action, LoopGuardPolicy
+from langchain_loopguard.langchain.history import Reader
+from langchain_loopguard.langchain.messages import last_step
+from langchain_loopguard.langchain.options import Options
+from langchain_loopguard.langchain.outcome import decide
+from langchain_loopguard.langchain.replies import Reply
 from tests.hosts import ai_calls
 
 FOLDER = Path(__file__).parent / "states"
@@ -72,7 +76,7 @@ def messages_of(parts: Sequence[Any]) -> list[list[BaseMessage]]:
     return made
 
 
-def step(reader: MessageReader, history: list[BaseMessage], part: list[BaseMessage]) -> list[Any]:
+def step(reader: Reader, history: list[BaseMessage], part: list[BaseMessage]) -> list[Any]:
     """Play one part; a batch that is asked about is refused every second time.
 
     Args:
@@ -89,23 +93,30 @@ def step(reader: MessageReader, history: list[BaseMessage], part: list[BaseMessa
         reader.read(history)
         return []
     history.append(first)
-    reader.read(history)
-    decision = reader.check(first)
+    reader.read(history[:-1])
+    made = last_step(history)
+    assert made is not None
+    decision = reader.check(made)
     said = [[f.action.name, f.rule, f.count, f.since] for f in decision.findings]
-    if decision.action >= Action.ASK and int(str(first.id).rpartition("-")[2]) % 2:
-        reader.refuse(decision)
-        history.extend(refusal_messages(tool_calls_of(first), "no"))
-    else:
-        if decision.action >= Action.ASK:
-            reader.approve(decision)
-        history.extend(part[1:])
-        reader.read(history)
+    refused = decision.action >= Action.ASK and int(str(first.id).rpartition("-")[2]) % 2
+    reply = Reply("text", "no") if refused else Reply("continue")
+    outcome = decide(
+        decision,
+        made,
+        mode="interrupt",
+        can_ask=True,
+        options=reader.options,
+        reply=reply if decision.action >= Action.ASK else None,
+    )
+    reader.settle(made, decision, outcome)
+    history.extend(outcome.messages(made.open_calls) if refused else part[1:])
+    reader.read(history)
     return said
 
 
 def record(policy: str, name: str) -> dict[str, Any]:
     """Play a conversation and note the state after each part, and what is said in it."""
-    reader = MessageReader(LoopGuard(POLICIES[policy]))
+    reader = Reader(Options(policy=POLICIES[policy]))
     history: list[BaseMessage] = []
     states, said = [], []
     for part in messages_of(CONVERSATIONS[name]):
@@ -116,7 +127,7 @@ def record(policy: str, name: str) -> dict[str, Any]:
 
 def main() -> int:
     """Write the states of this release's version."""
-    version = MessageReader(LoopGuard()).to_state()["v"]
+    version = Reader(Options()).to_state()["v"]
     folder = FOLDER / f"v{version}"
     folder.mkdir(parents=True, exist_ok=True)
     for policy in POLICIES:

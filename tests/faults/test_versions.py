@@ -11,8 +11,10 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langchain_loopguard import LoopGuardPolicy
-from langchain_loopguard.messages import MessageReader
+from langchain_loopguard import GuardStateError, LoopGuardPolicy
+from langchain_loopguard.langchain.counts import VERSION
+from langchain_loopguard.langchain.history import Reader
+from langchain_loopguard.langchain.options import Options
 from langchain_loopguard.node import LoopGuardState
 from tests.adapters.guarded import owned
 from tests.faults.make_states import CONVERSATIONS, POLICIES, messages_of, step
@@ -20,34 +22,33 @@ from tests.faults.worker import adapters
 from tests.hosts import Counter, agent_graph, ask, counting_tool, repeating_model, thread
 
 STATES = sorted((Path(__file__).parent / "states").glob("v*/*.json"))
-every_state = pytest.mark.parametrize(
-    "path", STATES, ids=[f"{path.parent.name}-{path.stem}" for path in STATES]
-)
+OLD = [path for path in STATES if path.parent.name != f"v{VERSION}"]
+READ = [path for path in STATES if path not in OLD]
+every_state = pytest.mark.parametrize("path", READ, ids=[path.stem for path in READ])
 SEED = LoopGuardPolicy.seed()
 STATEFUL = [name for name in ("node", "node-schema", "middleware") if name in adapters()]
 
 
 def test_there_are_states_of_every_version():
-    newest = MessageReader.from_state(SEED, owned_state())
-    versions = {path.parent.name for path in STATES}
-    assert versions == {f"v{n}" for n in range(1, newest.to_state()["v"] + 1)}
+    assert {path.parent.name for path in STATES} == {f"v{n}" for n in range(1, VERSION + 1)}
 
 
-def owned_state() -> dict:
-    graph = guarded("node", None)[0]
-    graph.invoke(ask(), thread("t"))
-    return counts(graph.checkpointer, "t")
+@pytest.mark.parametrize("path", OLD, ids=[f"{p.parent.name}-{p.stem}" for p in OLD])
+def test_a_state_of_an_old_version_is_refused_by_its_number(path):
+    for state in json.loads(path.read_text())["states"]:
+        with pytest.raises(GuardStateError, match=f"version {path.parent.name[1:]}"):
+            Reader.from_state(Options(), state)
 
 
 @every_state
 def test_a_stored_state_goes_on_as_the_release_that_wrote_it_did(path):
     stored = json.loads(path.read_text())
     parts = messages_of(CONVERSATIONS[stored["conversation"]])
-    policy = POLICIES[stored["policy"]]
+    options = Options(policy=POLICIES[stored["policy"]])
     for at, state in enumerate(stored["states"]):
         # The messages up to here, as they stood in the thread; refusals are told by the state.
         history: list[BaseMessage] = [message for part in parts[: at + 1] for message in part]
-        reader = MessageReader.from_state(policy, state)
+        reader = Reader.from_state(options, state)
         said = [step(reader, history, part) for part in parts[at + 1 :]]
         assert said == stored["said"][at + 1 :], f"from part {at}"
 
@@ -57,7 +58,7 @@ def test_a_stored_state_is_left_as_it_was_by_reading_it(path):
     stored = json.loads(path.read_text())
     before = copy.deepcopy(stored)
     for state in stored["states"]:
-        MessageReader.from_state(POLICIES[stored["policy"]], state)
+        Reader.from_state(Options(policy=POLICIES[stored["policy"]]), state)
     assert stored == before
 
 
@@ -98,7 +99,7 @@ def saver(tmp_path):
 
 @pytest.mark.parametrize("adapter", STATEFUL)
 @pytest.mark.parametrize(
-    "path", [p for p in STATES if p.stem == "seed-repeat"], ids=lambda path: path.parent.name
+    "path", [p for p in READ if p.stem == "seed-repeat"], ids=lambda path: path.parent.name
 )
 def test_a_checkpoint_with_a_stored_state_goes_on_from_its_counts(adapter, path, saver):
     # Two batches of the conversation were counted by the release that wrote the state.
@@ -136,17 +137,14 @@ class TestANewerState:
         assert result["messages"][-1].content == "done"
         assert ran.total == 5
 
-    def test_is_named_in_one_log_line_however_many_threads_have_it(
-        self, adapter, change, saver, caplog
-    ):
+    def test_is_named_in_one_log_line_for_each_thread(self, adapter, change, saver, caplog):
         graph, _ = self.threads(adapter, saver, change)
         with caplog.at_level(logging.DEBUG, "langchain_loopguard"):
             for name in ("a", "b", "c"):
                 graph.invoke(ask("more"), thread(name))
-        (line,) = [r for r in caplog.records if r.name.startswith("langchain_loopguard")]
-        assert line.levelno == logging.ERROR
-        assert "99" in line.getMessage()
-        assert line.exc_info is None
+        lines = [r for r in caplog.records if r.name.startswith("langchain_loopguard")]
+        assert [line.levelno for line in lines] == [logging.ERROR] * 3
+        assert all("99" in line.getMessage() and not line.exc_info for line in lines)
 
     def test_is_left_for_the_release_that_wrote_it(self, adapter, change, saver):
         graph, _ = self.threads(adapter, saver, change)

@@ -1,7 +1,7 @@
-"""What does each notebook say when it is run from top to bottom?
+"""Runs the notebooks from top to bottom, each in a kernel of its own.
 
-`python -m tests.notebooks.execute` runs them all and saves what they say, for a change that is
-meant to change it. With names (`01 04`) it runs only those.
+`python -m tests.notebooks.execute` saves what they say, for a change that is meant to change it.
+With names (`01 04`) it runs only those.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def read(path):
 
 
 def execute(path, home):
-    """Run a copy of a notebook in a fresh kernel, in the notebook's folder.
+    """Run a copy of a notebook in a fresh kernel.
 
     Args:
         path: The notebook.
-        home: A folder for what the kernel writes of its own, such as its history.
+        home: The folder to run in, any one; the kernel's own files are there too.
 
     Returns:
         The notebook with its outputs, without what differs from run to run.
@@ -45,7 +45,7 @@ def execute(path, home):
         notebook,
         timeout=_TIMEOUT,
         kernel_name="python3",
-        resources={"metadata": {"path": str(path.parent)}},
+        resources={"metadata": {"path": str(home)}},
         coalesce_streams=True,
         record_timing=False,
     )

@@ -1,6 +1,6 @@
-"""Do the notebooks run, and do they still say what is saved in them?
+"""The notebooks run, from any folder, and still say what is saved in them.
 
-A change that is meant to change it: `python -m tests.notebooks.execute` saves it anew.
+After a change that is meant to change it: `python -m tests.notebooks.execute`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MACHINE = re.compile(
 """Paths, hosts, process numbers, addresses in memory, times of day."""
 
 TIME = re.compile(r",\s+in\s+[\d,.]+\s+seconds")
-"""How long the agent took: said from one second on, which it takes on a busy machine only."""
+"""How long the agent took: shown from one second on, which it takes on a busy machine only."""
 
 every_notebook = pytest.mark.parametrize(
     "path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS]
@@ -37,12 +37,20 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def said(notebook):
-    """What each cell says: texts as they are, of pictures that there is one."""
-    return [[_told(output) for output in cell.outputs] for cell in code_cells(notebook)]
+def prose_of(path):
+    return "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
 
 
-def _told(output):
+def outputs_of(notebook):
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def shown(notebook):
+    """What each cell shows: texts as they are, of pictures that there is one."""
+    return [[_text(output) for output in cell.outputs] for cell in code_cells(notebook)]
+
+
+def _text(output):
     if output.output_type == "stream":
         return output.name, TIME.sub("", output.text)
     if output.output_type == "error":
@@ -51,24 +59,9 @@ def _told(output):
     return [kind if kind.startswith("image/") else (kind, content) for kind, content in kinds]
 
 
-def texts(notebook):
-    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
-    told = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs]
-    return "\n".join(told)
-
-
-def pictures(notebook):
-    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
-    return [output for output in outputs if "image/png" in output.get("data", {})]
-
-
-def test_there_are_four_notebooks():
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04"]
-
-
 @every_notebook
-def test_a_notebook_says_what_is_saved_in_it(path, tmp_path, fonts):
-    assert said(execute(path, tmp_path)) == said(read(path))
+def test_a_notebook_shows_what_is_saved_in_it(path, tmp_path, fonts):
+    assert shown(execute(path, tmp_path)) == shown(read(path))
 
 
 @every_notebook
@@ -79,19 +72,24 @@ def test_a_saved_notebook_was_run_from_top_to_bottom(path):
 
 @every_notebook
 def test_a_saved_notebook_holds_no_warning_and_no_error(path):
-    outputs = [output for cell in code_cells(read(path)) for output in cell.outputs]
-    kinds = {output.get("name", output.output_type) for output in outputs}
-    assert kinds <= {"stdout", "display_data"}
+    kinds = {output.get("name", output.output_type) for output in outputs_of(read(path))}
+    assert kinds <= {"stdout", "display_data", "execute_result"}
 
 
 @every_notebook
-def test_a_saved_notebook_tells_nothing_of_the_machine(path):
-    assert MACHINE.findall(texts(read(path))) == []
+def test_a_saved_notebook_shows_nothing_of_the_machine(path):
+    texts = [
+        output.get("text", output.get("data", {}).get("text/plain", ""))
+        for output in outputs_of(read(path))
+    ]
+    assert MACHINE.findall("\n".join(texts)) == []
 
 
 @every_notebook
-def test_a_saved_notebook_has_pictures(path):
-    assert pictures(read(path))
+def test_a_notebook_opens_with_its_title_and_its_question(path):
+    first = read(path).cells[0].source
+    assert first.startswith(f"# {int(path.name[:2])}. ")
+    assert re.search(r"\*\*[^*]+\?\*\*", first)
 
 
 @every_notebook
@@ -100,22 +98,14 @@ def test_a_saved_notebook_is_small(path):
 
 
 @every_notebook
-def test_a_notebook_opens_with_its_title(path):
-    number = int(path.name[:2])
-    assert read(path).cells[0].source.startswith(f"# {number}. ")
-
-
-@every_notebook
 def test_the_files_that_a_notebook_links_to_are_there(path):
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    linked = [path.parent / link for link in re.findall(r"\]\(([^):]+)\)", prose)]
+    linked = [path.parent / link for link in re.findall(r"\]\(([^):]+)\)", prose_of(path))]
     assert [link for link in linked if not link.exists()] == []
 
 
 @every_notebook
 def test_the_extra_that_a_notebook_names_is_there(path):
-    prose = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    extras = re.findall(r"\.\[(\w+)\]", prose)
+    extras = re.findall(r"\.\[(\w+)\]", prose_of(path))
     assert extras
     assert [extra for extra in extras if f"\n{extra} = [" not in settings] == []

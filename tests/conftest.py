@@ -1,0 +1,43 @@
+"""Which tests are the specification, and which take a service, a browser, a kernel or minutes?
+
+`pytest` alone runs the first. The second are the folders and files below and every test marked
+`slow`; `pytest -m slow` runs them, with the packages of the group `slow` installed. Without them
+they could not even be imported, so plain `pytest` does not look into these files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SLOW = {
+    "faults": "kills processes; a Postgres server in a folder",
+    "load": "a thousand users at once",
+    "notebooks": "a kernel for each notebook",
+    "server": "LangGraph's development server",
+    "replay/test_fleet.py": "a Dask cluster",
+    "replay/test_report_browser.py": "a browser",
+}
+"""Path below `tests/` -> what its tests take."""
+
+_ROOT = Path(__file__).parent
+_SLOW = [_ROOT / name for name in SLOW]
+
+
+def _is_slow(path: Path) -> bool:
+    return any(path == slow or slow in path.parents for slow in _SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what runs with `-m slow` only."""
+    if config.option.markexpr == "not slow" and _is_slow(collection_path):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the table lists."""
+    for item in items:
+        if _is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
