@@ -113,7 +113,7 @@ def test_the_named_extras_are_those_there_are() -> None:
 def test_the_picture_shows_what_the_default_policy_does() -> None:
     from langchain_loopguard.demo.scripts import incident
 
-    steps = [("bash", {"command": call.command}, call.answer) for call in incident().calls]
+    steps = [("bash", {"command": call.command}, call.result) for call in incident().calls]
     picture = (ROOT / "notebooks" / "incident.svg").read_text(encoding="utf-8")
     assert re.findall(r">a person is asked at (\d+)<", picture) == [str(asked_at(steps))]
 

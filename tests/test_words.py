@@ -43,7 +43,7 @@ OWN_WORDS = {"seed": ("batch",)}
 NAMES = {"acquit", "at_hand", "heard", "spared", "told", "undone", "worked", "Fate", "News"}
 """Names that no function, class, parameter or attribute of the package has."""
 
-_CODE = re.compile(r"```.*?```|``.*?``|`[^`\n]*`", re.DOTALL)
+_CODE = re.compile(r"```.*?```|``.*?``|`[^`\n]*`|\"type\": \"batch\"", re.DOTALL)
 _FEWEST_WORDS = 3
 """A shorter text is a key, a name or a pattern."""
 

@@ -2,8 +2,8 @@
 
 Each one is here, once, with a test against the real host in
 `tests/adapters/test_langgraph_internals.py`; a release of LangGraph that moves one fails there.
-Keys that begin with `__pregel` stand in the config of a running task. What isn't found is taken
-for absent, so the worst is a guard that asks nobody.
+Keys that begin with `__pregel` stand in the config of a running task. What isn't found is treated
+as absent, so the worst is a guard that asks nobody.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def wrap_node(
 
 
 def routed_path(branch: Any, route: Callable[[Any, Any, Any], Any], end: str) -> Any:
-    """Give a conditional edge whose way is chosen anew.
+    """Give a conditional edge whose way is chosen again.
 
     Args:
         branch: One of `builder.branches[node]`.

@@ -1,8 +1,8 @@
 """Which of a step's calls asks a person, which wait, and by which signals?
 
-A step is asked about once, however many of its calls start. In a `ToolNode` all of them run in
-one graph task: the first to start asks, the others repeat its interrupt. With `create_agent`
-each runs in a task of its own: the first asks, the others are parked, which leaves them undone
+A person is asked once for a step, however many of its calls start. In a `ToolNode` all of them run
+in one graph task: the first to start asks, the others repeat its interrupt. With `create_agent`
+each runs in a task of its own: the first asks, the others are parked, so they don't run
 until the resume. In the functional API the task that called them waits for the first of them in
 its own order, so there each repeats the interrupt. On a resume LangGraph starts all these tasks
 again, in any order. A task that has asked must call `interrupt` again in each attempt, since
@@ -59,7 +59,7 @@ class PersonAskedError(GraphInterrupt):
 
     def __str__(self) -> str:
         """Say what whoever swallows it may show to the model."""
-        return "This call was not run yet: a person is asked about it first."
+        return "This call was not run yet: a person is asked first."
 
     __repr__ = __str__
 
@@ -238,7 +238,7 @@ class Question:
 
 
 def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, Any]) -> Any:
-    """Ask about a step, or give the answer; see `gate.Ask`."""
+    """Ask a person, or return the answer; see `gate.Ask`."""
     pending.question = pending.question or Question()
     return pending.question.ask(run, payload, schema)
 

@@ -62,8 +62,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     Complete it first, with `langchain_loopguard.langchain.repair.complete` for instance;
     `add_loop_guard` and `LoopGuardMiddleware` do it by themselves.
 
-    A tracer that stands before this handler in the list sees a call that is held back start and
-    never end.
+    A tracer that stands before this handler in the list sees the start of a call that is
+    stopped, and no end.
 
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
@@ -224,7 +224,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> None:
-        """Read the history; ask about a loop whose calls have results although nobody decided.
+        """Read the history; ask a person where a loop's calls have results and nobody decided.
 
         Raises:
             GraphInterrupt: LangGraph's signal that a person is asked.
@@ -261,7 +261,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         """Let the call run, or keep it from running by raising.
 
         Raises:
-            GraphInterrupt: LangGraph's signal that a person is asked about the step.
+            GraphInterrupt: LangGraph's signal that a person is asked.
             LoopDetectedError: If the call is refused, or the run is to end.
             InvalidResumeError: If the graph was resumed with a value that is no answer.
         """
@@ -291,7 +291,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     def _carry_out(
         self, act: Callable[[], Exception | None], held_back: UUID | None = None
     ) -> None:
-        """Act, and raise what comes of it; a run that is held back has no end of its own."""
+        """Act, and raise what comes of it; a run that is stopped has no end of its own."""
         signal = None
         try:
             signal = act()

@@ -64,7 +64,7 @@ class Pending:
         history: The messages that it stands in; empty once it is decided about.
         decision: What was found.
         outcome: What was decided, `None` while nothing is.
-        question: What a person was asked about it.
+        question: What a person was asked.
         by_id: What happens to each call, by id.
         outputs: What its tools gave, by call id, where no message list tells.
         parent: The run that started a call without an AI message.
@@ -88,7 +88,7 @@ class Pending:
 
     @property
     def runs_unasked(self) -> bool:
-        """Whether it was let run, and nobody was asked about it."""
+        """Whether it ran, and nobody was asked."""
         decided = self.outcome is not None and self.outcome.next == "run"
         return decided and self.question is None
 
@@ -200,7 +200,7 @@ class Session:
         loop: The error that says what it ends for.
         delivered: Whether the ending was carried out.
         said: The attempts in which agents were ended with the final message, and the signals.
-        seen: The conversations in which calls were held back because it ends.
+        seen: The conversations in which calls were stopped because it ends.
         begun: Whether its turn has begun.
         agents: The keys of its conversations, by graph and by the tool call around.
     """

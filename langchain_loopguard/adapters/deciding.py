@@ -1,6 +1,6 @@
 """What becomes of a step in the hands of a callback handler?
 
-The gate decides; here it is made what the host understands. A call is held back by an exception
+The gate decides; here it is made what the host understands. A call is stopped by an exception
 that a `ToolNode` makes a result of. A run that ends does so at its next model call, when every
 call has its result, so that the thread can go on. A question that somebody's error handler
 swallowed is asked again there, and counted as lost.
@@ -158,7 +158,7 @@ class Deciding:
         return RefusedCallError(loop, mine.text)
 
     def _ended_too(self, ending: Outcome, pending: Pending) -> Outcome:
-        """Hold back the calls of another step of a run that ends."""
+        """Stop the calls of another step of a run that ends."""
         calls = pending.step.calls if pending.step.late else pending.step.open_calls
         text = self._options.wording.stopped
         return Outcome(ending.next, tuple(CallOutcome("replace", text) for _ in calls))

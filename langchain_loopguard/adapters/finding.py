@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 def in_task(run: Run) -> bool:
-    """Tell whether LangGraph can be asked about the task that a run is in."""
+    """Say whether LangGraph knows the task that a run is in."""
     return _host(run)[0]
 
 

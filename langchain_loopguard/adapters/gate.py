@@ -3,7 +3,7 @@
 Read, check, resolve, ask, decide, settle, emit, save: in this order, and only here. An adapter
 finds the step, hands over how its host asks a person, and carries out what comes back. A fault on
 the way is logged and the step goes on unguarded; what a person said, and the host's own signals,
-are never taken for a fault.
+are never treated as a fault.
 
 Must not know a host: nothing of LangGraph is imported, so the callback handler works without it.
 """
@@ -83,7 +83,7 @@ class Passed:
         """Give the AI message that takes the place of the step's own, none where it stays.
 
         Args:
-            marks: Whether what a person let run is noted on it, since no counts outlive the run.
+            marks: Whether what a person approved is noted on it, since no counts outlive the run.
         """
         message = self.edited
         if marks and self.outcome.core in {"approve", "always"}:
@@ -118,11 +118,11 @@ class Gate:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what one process has at hand."""
+        """Leave out what one process has cached."""
         return {"options": self.options, "telemetry": self.telemetry, "_tools": self._tools}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with nothing at hand."""
+        """Begin with nothing cached."""
         vars(self).update(state, _kept=_Kept(), _memory={}, _lock=threading.Lock())
 
     def stats(self) -> Mapping[Count, int]:
@@ -157,7 +157,7 @@ class Gate:
 
         Args:
             key: The conversation.
-            messages: Its history; a reader that knows another one begins anew.
+            messages: Its history; a reader that knows another one starts again.
         """
         with self._lock:
             reader = self._memory.pop(key, None)
@@ -232,7 +232,7 @@ class Gate:
             self.read(reader, messages[: step.index])
         try:
             decision = reader.check(step, caller)
-            if not decision.findings:  # Nearly every step; nothing further is to be told.
+            if not decision.findings:  # Nearly every step; nothing further is to be emitted.
                 self.telemetry.stats.add("checked")
                 outcome = decide(decision, step, mode="warn", can_ask=False, options=self.options)
                 return Passed(step, decision, outcome)
@@ -320,7 +320,7 @@ def _decided(step: MessageStep) -> list[dict[str, Any]]:
     return step.calls if step.late else step.open_calls
 
 
-# --- Readers at hand ------------------------------------------------------------------------------
+# --- Cached readers -------------------------------------------------------------------------------
 
 _MOST_REMEMBERED = 512
 _MOST_TOOLS = 256

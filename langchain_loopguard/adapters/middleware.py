@@ -72,10 +72,10 @@ _STATE_KEY = "loop_guard"
 
 
 class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Lets the tool calls of an agent run, asks about them, or refuses them.
+    """Lets the tool calls of an agent run, asks a person, or refuses them.
 
     Order: behind a model call the hooks run from the last middleware to the first. List it behind
-    `HumanInTheLoopMiddleware` and a loop is asked about before a person is asked to approve its
+    `HumanInTheLoopMiddleware` and a person is asked what to do with a loop before they approve its
     calls; list it before, and only what the person approved is looked at. Either order works, and
     so it does with `ToolCallLimitMiddleware`, `ToolRetryMiddleware` and
     `SummarizationMiddleware`.
@@ -90,7 +90,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             `langgraph.types.interrupt`; where the thread isn't saved, so that nobody can be
             asked, the run ends with a final message. `"refuse"` puts an error in the place of the
             results and lets the model go on, until `LoopGuardPolicy.max_refusals` ends the run
-            with a final message. `"wrap_up"` does so too and calls the model once more, without
+            with a final message. `"wrap_up"` does so too and calls the model again, without
             tools, so that the run ends with what was found. `"raise"` ends it in
             `LoopDetectedError`; where the thread is saved, the calls get results first, so that
             it can be used on. `"warn"` only tells the model. `"observe"` changes nothing at all
@@ -197,7 +197,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return {name: value for name, value in vars(self).items() if name != "state_schema"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the schema anew."""
+        """Make the schema again."""
         vars(self).update(state)
         self.state_schema = self._schema()
 

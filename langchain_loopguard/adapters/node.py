@@ -59,7 +59,7 @@ class LoopGuardState(MessagesState):
 
 
 class LoopGuardNode(RunnableCallable):
-    """A node that lets a step's tool calls run, asks about it, or refuses it.
+    """A node that lets a step's tool calls run, asks a person, or refuses it.
 
     It may stand in one place or in two. Behind the agent it decides: the calls go on to the
     tools, back to the agent with a refusal, or the run ends. Behind the tools it takes in their
@@ -72,7 +72,7 @@ class LoopGuardNode(RunnableCallable):
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
         on_detected: What happens to a step that is one, as for `LoopGuardMiddleware`. Under
-            `"wrap_up"` the agent's node is called once more unless there is a `wrap_up_model`:
+            `"wrap_up"` the agent's node is called again unless there is a `wrap_up_model`:
             its model still has its tools, but what it calls is not run any more.
         agent: The node that calls the model next, after a refusal or after the tools.
         tools: The node that runs the calls of the last AI message.

@@ -66,7 +66,7 @@ class Run:
         lent: Copies of messages that the node of this run was handed, with their own content.
         sent: What a model was sent, where no graph's state tells.
         prompt: A user's text that is all that a model was sent, in a conversation under way.
-        host: Whether LangGraph can be asked about the task, and whether a person can be asked
+        host: Whether LangGraph knows the task, and whether a person can be asked
             there; `None` until somebody has looked.
         is_open: Whether it has not ended.
     """

@@ -1,4 +1,4 @@
-"""`loopguard calibrate` and `promote`: how sure it is that few good runs are asked about."""
+"""`loopguard calibrate` and `promote`: how sure it is that few good runs are interrupted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def calibrate(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Propose thresholds that ask about few good runs of your own, and say how sure that is.
+    """Propose thresholds that interrupt few good runs of your own, and say how sure that is.
 
     Good runs are those that ended in success, or are labelled benign. Ends with 0 when a policy
     was written, with 1 when the runs are too few or no policy can be shown to be good enough,
@@ -127,7 +127,7 @@ def _print(result: Calibration, output: Path, unused: int) -> None:
         console.print(_table(result))
     lines = _verdict(result, output)
     if result.asked_about:
-        lines.append("Good runs that the policy it started from asks about:")
+        lines.append("Good runs that the policy it started from interrupts:")
         lines += [f"  {printable(name)}" for name in result.asked_about]
         text = "Look at them with `loopguard report`: one that holds a loop is no good run."
         lines.append(text)
@@ -142,7 +142,7 @@ def _verdict(result: Calibration, output: Path) -> list[str]:
         caught = f" It catches {proposal.loops:,} of {result.loops:,} labelled loops."
         return [
             f"Proposed: {result.change}.",
-            f"It asks about {proposal.asked:,} of {_runs(result.tested, 'good')} it was tested on:"
+            f"It interrupts {proposal.asked:,} of {_runs(result.tested, 'good')} it was tested on:"
             f" of runs like these at most {_percent(proposal.bound)}, with {sure}."
             + (caught if result.loops else ""),
             f"Written to {output}. To use it: LoopGuardPolicy.from_file({str(output)!r})",
@@ -166,9 +166,9 @@ def _verdict(result: Calibration, output: Path) -> list[str]:
     loosest = result.rows[0]
     more = runs_needed(result.allowed, loosest.asked, result.confidence)
     return [
-        f"No policy can be shown to ask about at most {allowed} of good runs: even with every",
-        f"number {FACTORS[0]:g} times as high, {loosest.asked:,} of {result.tested:,} are asked",
-        "about. Nothing was written.",
+        f"No policy can be shown to interrupt at most {allowed} of good runs: even with every",
+        f"number {FACTORS[0]:g} times as high, {loosest.asked:,} of {result.tested:,} are",
+        "interrupted. Nothing was written.",
         f"With so many, {_runs(more, 'good')} would be needed.",
     ]
 
@@ -212,7 +212,7 @@ def promote(
     """Tell from an observing guard's log whether asking would have stopped good work.
 
     Ends with 0 when it can be shown that at most the allowed share of good conversations would
-    have been asked about, with 1 when not, with 2 when a part of the log could not be read.
+    have been interrupted, with 1 when not, with 2 when a part of the log could not be read.
     """
     _check(max_false_ask, confidence, "promote")
     found = Promotion(max_false_ask, confidence)
@@ -240,18 +240,18 @@ def _promotion(found: Promotion) -> list[str]:
     allowed, sure = _percent(found.allowed), f"{100 * found.confidence:.4g} % confidence"
     lines = [
         f"{_threads(len(found.threads))}: {good:,} ended well, {failed:,} failed.",
-        f"A person would have been asked about {found.asked:,} of the {good:,} that ended well:",
+        f"Of the {good:,} that ended well, {found.asked:,} would have been interrupted:",
         f"of conversations like these at most {_percent(found.bound)}, with {sure}.",
     ]
     lines += [f"  {count:,} because of {printable(why)}" for why, count in found.reasons[:10]]
     if failed:
-        lines.append(f"Of the {failed:,} that failed, {caught:,} would have been asked about.")
+        lines.append(f"Of the {failed:,} that failed, {caught:,} would have been interrupted.")
     if found.holds:
         lines.append(f"That is within the {allowed} allowed: the guard may ask.")
     else:
         lines.append(
-            f"That is more than the {allowed} allowed: go on observing. With {found.asked:,} asked"
-            f" about, {_threads(found.needed)} that ended well would be enough."
+            f"That is more than the {allowed} allowed: go on observing. With {found.asked:,}"
+            f" interrupted, {_threads(found.needed)} that ended well would be enough."
         )
     return lines
 

@@ -93,13 +93,13 @@ class Teller:
     def ask(self, payload: dict[str, Any], before: int) -> str:
         """Show an interrupt and its choices, and return the answer."""
         self._questions += 1
-        told = self._questions <= _QUESTIONS_TOLD
-        if told or self.answer is None:
+        shown = self._questions <= _QUESTIONS_TOLD
+        if shown or self.answer is None:
             self._show(payload, before)
         elif self._questions == _QUESTIONS_TOLD + 1:
             self.say("Further questions are answered alike and not shown.")
         if self.answer is not None:
-            if told:
+            if shown:
                 self.say(f"> {self.answer}", style="bold")
             return self.answer
         return self._read()
@@ -107,7 +107,7 @@ class Teller:
     def _show(self, payload: dict[str, Any], before: int) -> None:
         calls = [_call_text(request) for request in payload["action_requests"]]
         body = Text("\n").join([Text(str(payload["message"])), Text(), *map(Text, calls)])
-        title = f"[bold]interrupt: call {before} is stopped before it ran"
+        title = f"[bold]interrupt: call {before} is stopped"
         self.console.print()
         self.console.print(Panel(body, title=title, title_align="left", border_style="yellow"))
         if self._questions == 1 or self.answer is None:

@@ -46,8 +46,8 @@ Unattended: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--unattended",
-        help="Refuse what a person would be asked about, and end at the first stop, as where"
-        " nobody can be asked.",
+        help="Refuse each step at which a person would be asked, and end at the first stop, as"
+        " where nobody can be asked.",
     ),
 ]
 ShowContent: TypeAlias = Annotated[
@@ -60,7 +60,7 @@ ShowContent: TypeAlias = Annotated[
 Share: TypeAlias = Annotated[
     float,
     typer.Option(
-        "--max-false-ask", help="The share of good runs that may be asked about, e.g. 0.01."
+        "--max-false-ask", help="The share of good runs that may be interrupted, e.g. 0.01."
     ),
 ]
 Confidence: TypeAlias = Annotated[
@@ -139,9 +139,9 @@ class Options:
         """
         inputs, wanted = self.inputs, frozenset(self.thread or ())
         try:
-            with _progress(inputs) as told:
+            with _progress(inputs) as move:
                 results = work_on_runs(
-                    inputs, work, jobs=self.jobs, dask=self.dask, threads=wanted, progress=told
+                    inputs, work, jobs=self.jobs, dask=self.dask, threads=wanted, progress=move
                 )
                 for result in results:
                     if isinstance(result, Problem):
@@ -203,11 +203,11 @@ def _progress(paths: list[str]) -> Iterator[Callable[[int], object]]:
     )
     task = bar.add_task("", total=total)
 
-    def told(size: int) -> None:
+    def move(size: int) -> None:
         bar.update(task, advance=size, refresh=True)
 
     with bar:
-        yield told
+        yield move
 
 
 def fail(text: str) -> NoReturn:
@@ -230,7 +230,7 @@ def check_share(value: float, option: str) -> None:
 
 
 def end(problems: Problems, runs: int, *, code: int = 0) -> NoReturn:
-    """End with 2 when a part of the input was not read, or no run was found, else as told."""
+    """End with 2 when a part of the input was not read, or no run was found, else with `code`."""
     raise typer.Exit(2 if problems.bad or not runs else code)
 
 

@@ -145,7 +145,7 @@ class StepEvidence(NamedTuple):
     """Whether the step waits, or looks at what was waited for: patience, not advice."""
 
     @property
-    def worked(self) -> bool:
+    def made_progress(self) -> bool:
         """Whether anything happened that makes old questions worth asking again."""
         return self.progress is Progress.NEW or bool(self.changed_by)
 
@@ -201,7 +201,7 @@ class Evidence:
             in_words,
             waits or self._waiting,
         )
-        self._waiting = waits or (self._waiting and not found.worked)
+        self._waiting = waits or (self._waiting and not found.made_progress)
         return found
 
     def is_waiting(self, step: Step) -> bool:

@@ -1,7 +1,7 @@
 """What does a real LangGraph agent do with a script of tool calls, with and without a guard?
 
 The graph, the tool node, the guard and the interrupt are the real ones. The chat model reads
-from the script and the tool answers from it, so a run needs no network, no key and no shell.
+from the script and the tool's results are in it, so a run needs no network, no key and no shell.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ran:
     Attributes:
         number: Its place among the calls that ran, from 1.
         command: The command line.
-        seen: How often this very answer had come back before.
+        seen: How often this very result had come back before.
     """
 
     number: int
@@ -99,7 +99,7 @@ class RunLog:
 
 
 class ScriptedModel(BaseChatModel):
-    """A chat model that asks for the script's next call, whatever it is told.
+    """A chat model that asks for the script's next call, whatever it reads.
 
     It knows its place by the AI messages before it, so a resumed thread goes on where it was.
     It heeds one thing: a refusal with a person's words ends its work, because a person who
@@ -140,18 +140,18 @@ class ScriptedModel(BaseChatModel):
 
 
 def scripted_tool(script: Script, log: RunLog) -> StructuredTool:
-    """The tool that answers from the script and notes each call in the log."""
-    answers = {call.command: call for call in script.calls}
+    """The tool whose results come from the script; it notes each call in the log."""
+    by_command = {call.command: call for call in script.calls}
     seen: Counter[str] = Counter()
 
     def run_command(command: str) -> str:
         """Run a shell command."""
-        call = answers[command]
-        log.ran.append(Ran(len(log.ran) + 1, command, seen[call.answer]))
-        seen[call.answer] += 1
+        call = by_command[command]
+        log.ran.append(Ran(len(log.ran) + 1, command, seen[call.result]))
+        seen[call.result] += 1
         if call.failed:
-            raise ToolException(call.answer)
-        return call.answer
+            raise ToolException(call.result)
+        return call.result
 
     return StructuredTool.from_function(run_command, name=TOOL, handle_tool_error=True)
 
@@ -161,7 +161,7 @@ def run_unguarded(script: Script, on_call: Callable[[Ran], None]) -> RunLog:
 
     Args:
         script: The calls.
-        on_call: Told of each call that ran.
+        on_call: Called with each call that ran.
     """
     log = RunLog()
     builder = StateGraph(MessagesState)
@@ -183,8 +183,8 @@ def run_guarded(
     Args:
         script: The calls.
         policy: The guard's policy.
-        on_call: Told of each call that ran.
-        ask: Gets the interrupt's payload and the number of the held call; returns the answer.
+        on_call: Called with each call that ran.
+        ask: Gets the interrupt's payload and the number of the stopped call; returns the answer.
     """
     log = RunLog()
     builder = StateGraph(LoopGuardState)

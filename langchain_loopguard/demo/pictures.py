@@ -172,10 +172,10 @@ def incident_picture() -> Figure:
         decision = guard.check([asked])
         found = max(
             decision.action,
-            guard.record_results(decision.record, [{"id": "1", "content": call.answer}]).action,
+            guard.record_results(decision.record, [{"id": "1", "content": call.result}]).action,
         )
-        known.append(call.answer in seen)
-        seen.add(call.answer)
+        known.append(call.result in seen)
+        seen.add(call.result)
         if found >= Action.WARN:
             marks.setdefault("the model is warned at", (number, WARN))
         if decision.action >= Action.ASK:

@@ -1,6 +1,6 @@
-"""Which tool calls does the demo's agent make, and what do they answer?
+"""Which tool calls does the demo's agent make, and what are their results?
 
-The incident is a real session re-told: the order of the 200 calls is as it was, the answers are
+The incident is a real session re-told: the order of the 200 calls is as it was, the results are
 stand-ins that stay the same for the same command. No command is ever run.
 """
 
@@ -18,18 +18,18 @@ class ScriptedCall:
 
     Attributes:
         command: The command line, the tool's only argument.
-        answer: What the tool answers, whenever it is asked.
-        failed: Whether the answer is an error.
+        result: The tool's result, each time.
+        failed: Whether the result is an error.
     """
 
     command: str
-    answer: str
+    result: str
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A run of the demo, told in advance.
+    """A run of the demo, written in advance.
 
     Attributes:
         title: Its name in a heading.
@@ -54,7 +54,7 @@ def incident() -> Script:
         title="The incident",
         story=(
             "The 200 tool calls of a real session: an agent polled three git commands for"
-            " about 87 minutes, first in ever new spellings, then in a fixed rotation."
+            " about 87 minutes, first in different spellings, then in a fixed rotation."
         ),
         calls=tuple(calls[letter] for letter in data["sequence"]),
     )
@@ -64,7 +64,7 @@ def failing_call(times: int = 30) -> Script:
     """One failing call, repeated; the plainest loop there is."""
     call = ScriptedCall(
         command="pytest tests/test_login.py",
-        answer="ERROR: file or directory not found: tests/test_login.py",
+        result="ERROR: file or directory not found: tests/test_login.py",
         failed=True,
     )
     return Script(

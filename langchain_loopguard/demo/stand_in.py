@@ -70,6 +70,7 @@ def show_question(result: dict[str, Any]) -> None:
         print(f"  Waiting: {_call_text(request)}")
     for choice in question["choices"]:
         print(f"  {choice['value']:<9} {choice['label']}")
+    print(f"  TEXT      {question['free_text']}")
 
 
 def show(messages: Sequence[BaseMessage]) -> None:

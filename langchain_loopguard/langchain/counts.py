@@ -30,7 +30,7 @@ _RECENT = 8
 back a step or two; a bound without a measurement."""
 _WARNINGS = 4
 """Warnings that stand in each request, the newest. Thirty equal calls give two or three."""
-_TOLD = 32
+_EMITTED = 32
 """Loops and thresholds of which it is known that they were emitted."""
 _LOOPS = 16
 """Names of loops of which it is known how often a person was asked."""
@@ -47,7 +47,7 @@ class Counts:
     """The place in a conversation, and what was said about it.
 
     Attributes:
-        by_run: Whether runs are told of, so that human messages begin no turn.
+        by_run: Whether runs are reported, so that human messages begin no turn.
         first: The id of the conversation's first message.
         human: The id of the human message read last.
         last: The key of the AI message counted last.
@@ -55,9 +55,9 @@ class Counts:
         is_open: Whether the step counted last may still get results.
         first_caller: The agent that made the first step.
         caller: The agent that made the last one.
-        pending: What the model is to be told once the open step has its results.
+        pending: What the model is to read once the open step has its results.
         warnings: The warnings of this turn, by the id of the result they stand at.
-        told: What was emitted in this turn.
+        emitted: What was emitted in this turn.
         asked: For a loop, how often a person was asked, and the step where it began.
         tools: What tools declare of themselves, by name: another process that takes a run up
             must reach the same verdict before it has seen the tools.
@@ -73,7 +73,7 @@ class Counts:
     caller: str = ""
     pending: str = ""
     warnings: dict[str, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    emitted: list[str] = field(default_factory=list)
     asked: dict[str, list[int]] = field(default_factory=dict)
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -97,9 +97,9 @@ class Counts:
         """Note that a loop at its threshold is emitted; tells whether it is for the first time."""
         finding = decision.findings[0]
         key = _digest(f"{what} {finding.loop} {finding.threshold}")
-        if key in self.told:
+        if key in self.emitted:
             return False
-        self.told = [*self.told, key][-_TOLD:]
+        self.emitted = [*self.emitted, key][-_EMITTED:]
         return True
 
     def warn(self, at: str, text: str) -> None:
@@ -116,7 +116,7 @@ class Counts:
         self.asked = dict(list(self.asked.items())[-_LOOPS:])
 
     def asked_before(self, decision: Decision) -> Asked:
-        """Tell how often a person was asked about one of these loops, and since which step."""
+        """Say how often a person was asked for one of these loops, and since which step."""
         known = [self.asked[loop] for loop in _loops(decision) if loop in self.asked]
         number = decision.record.number
         since = min((finding.since for finding in decision.findings), default=number)
@@ -148,7 +148,7 @@ class Counts:
             caller=caller,
             pending=stored.text(state.get("pending", ""), _LONGEST_WARNING),
             recent=[stored.text(key) for key in state.get("recent", ())][-_RECENT:],
-            told=[stored.text(key) for key in state.get("told", ())][-_TOLD:],
+            emitted=[stored.text(key) for key in state.get("emitted", ())][-_EMITTED:],
             warnings={
                 stored.text(at): stored.text(text, _LONGEST_WARNING)
                 for at, text in dict(state.get("warnings", {})).items()

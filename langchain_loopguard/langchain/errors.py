@@ -33,7 +33,7 @@ __all__ = [
 _E = TypeVar("_E", bound=Exception)
 
 NOBODY_TO_ASK = (
-    "The loop guard ended a run, since nobody could be asked about a loop: nothing saves this "
+    "The loop guard ended a run, since nobody could be asked what to do: nothing saves this "
     "thread. To be asked, compile the graph with a checkpointer and call it with a thread id "
     "(`create_agent(..., checkpointer=...)`, `builder.compile(checkpointer=...)`); on a server, "
     "call it on a thread. Or choose another `on_detected`."
@@ -44,7 +44,7 @@ RAISED = (
     "The calls were not run. Choose on_detected='interrupt' to ask a person, or 'refuse' to let "
     "the agent try something else."
 )
-"""What the reader of the error can do where an adapter was told to raise."""
+"""What the reader of the error can do where an adapter is set to raise."""
 
 ENDED = (
     "The calls were not run, and the loop is not refused again: it was refused as often as "

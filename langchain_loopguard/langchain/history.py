@@ -1,7 +1,7 @@
 """How does a guard keep up with the messages of one conversation?
 
 `Reader` reads a message list into a core guard and counts each step once, however often the same
-list is read, resumed or read anew in another process. It knows its place by the AI message that
+list is read, resumed or read again in another process. It knows its place by the AI message that
 it counted last. Where that is gone, the history was trimmed or summarised, and what is left is
 later; or it is another conversation, see `knows`.
 
@@ -101,7 +101,7 @@ class Reader:
 
         Call it once a run, for the outermost graph only and not on a resume: an agent that is
         handed over to goes on in the turn of the others. A history that isn't known makes all
-        counts begin anew. An input that no user wrote (`is_user_message`) begins no turn.
+        counts start again. An input that no user wrote (`is_user_message`) begins no turn.
 
         Returns:
             As `read`.
@@ -124,7 +124,7 @@ class Reader:
     def start_turn(self) -> None:
         """Clear what is not previously flagged: a user spoke."""
         self.guard.start_turn()
-        self.counts.warnings, self.counts.told, self.counts.pending = {}, [], ""
+        self.counts.warnings, self.counts.emitted, self.counts.pending = {}, [], ""
 
     def read(self, messages: Sequence[BaseMessage]) -> Decision | None:
         """Catch up with a message list: turns, steps, and their results.
@@ -252,7 +252,7 @@ class Reader:
             self._count(edited, calls_of(edited))
 
     def asked_before(self, decision: Decision) -> Asked:
-        """Tell how often a person was asked about one of these loops, and since which step."""
+        """Say how often a person was asked for one of these loops, and since which step."""
         return self.counts.asked_before(decision)
 
     def emit(self, decision: Decision, what: str) -> bool:

@@ -3,7 +3,7 @@
 All that has to outlive a process beside the counts is written here, once: into
 `additional_kwargs` of tool messages and `response_metadata` of AI messages, which are never sent
 to a model and which no tool's text can imitate. A tool that is code in this process can forge
-them, so a reader believes "not run" only of a step that the guard would have held back.
+them, so a reader believes "not run" only of a step that the guard would have stopped.
 
 Only known sources count: LangChain lets anything mark a message as generated (`lc_source`), and a
 tool message of an unknown source is a tool's own result like any other.

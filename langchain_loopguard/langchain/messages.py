@@ -47,7 +47,7 @@ _LONGEST_ID = 64
 
 _NO_TOOL = re.compile(r"\AError: .{0,300}? is not a valid tool, try one of (?=\[)", re.DOTALL)
 """How LangGraph's `ToolNode` answers a call of a tool that doesn't exist. The name is made up
-anew each time, so with it in place each such error would be a new one."""
+again each time, so with it in place each such error would be a new one."""
 
 
 def makes_calls(message: BaseMessage) -> bool:

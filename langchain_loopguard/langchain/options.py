@@ -35,7 +35,7 @@ __all__ = [
 
 Mode = Literal["interrupt", "refuse", "raise", "warn", "wrap_up", "observe"]
 """What happens when a loop is detected: a person is asked, the calls are refused, the run ends in
-an error, the model is told and nothing held back, the model answers once more without tools, or
+an error, the model is warned and nothing is stopped, the model answers again without tools, or
 nothing at all happens and it is only recorded."""
 
 MODES: tuple[str, ...] = get_args(Mode)

@@ -2,7 +2,7 @@
 
 `decide` is one table: what was found, the mode, whether anybody can be asked, and the person's
 answer. It gives what happens to each call, what the model and the user read, what is emitted and
-logged, how the run goes on, and what the core is told. Adapters carry it out and decide nothing.
+logged, how the run goes on, and what the core records. Adapters carry it out and decide nothing.
 Pure: knows no host, keeps nothing, raises nothing.
 
 Nobody can be asked where no thread is saved. The default mode ends such a run with a final message
@@ -40,10 +40,10 @@ __all__ = ["CallOutcome", "Detected", "Emit", "Outcome", "decide", "noticed", "r
 
 Next = Literal["run", "ask", "model", "answer", "end", "raise"]
 """How a run goes on: the calls run, a person is asked, the model is called again, it is called
-once more without tools, the run ends with a message, or in an error."""
+again without tools, the run ends with a message, or in an error."""
 
 Tell = Literal["", "approve", "always", "refuse", "advise"]
-"""What the core is told, see `Reader.settle`. `advise` is a refusal that begins a turn."""
+"""What the core records, see `Reader.settle`. `advise` is a refusal that begins a turn."""
 
 Emit = Literal["", "observed", "warned", "asked", "approved", "refused", "stopped"]
 """What is emitted and counted."""
@@ -268,7 +268,7 @@ def decide(
 
 
 def noticed(decision: Decision, options: Options) -> Outcome:
-    """Say what is done about what results revealed: nothing is held back, whatever was found.
+    """Say what is done about what results revealed: nothing is stopped, whatever was found.
 
     A loop is emitted when its next step is about to run, or one loop would be emitted twice; the
     model reads of it at once.

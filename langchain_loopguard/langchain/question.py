@@ -1,4 +1,4 @@
-"""What is a person asked about a loop?
+"""What is a person asked when a loop is found?
 
 One mapping of JSON types that approval screens read already: LangChain's `HITLRequest`
 (`action_requests`, `review_configs`), Agent Inbox's older form (`action_request`, `config`), and
@@ -55,7 +55,7 @@ class Asked:
     """What is known of earlier questions about a loop; `Reader.asked_before` gives it.
 
     Attributes:
-        times: How often a person was asked about it in this thread.
+        times: How often a person was asked for it in this thread.
         steps: Steps since it was found to have begun, or to have begun again.
         steps_in_all: Steps since it began before the first question.
     """

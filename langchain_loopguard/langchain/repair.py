@@ -84,7 +84,7 @@ def rewritten(
     *,
     others_first: bool,
 ) -> list[BaseMessage]:
-    """Write a history anew in which nothing stands between the last step and its results.
+    """Write a history again in which nothing stands between the last step and its results.
 
     Args:
         messages: The whole history.
@@ -110,7 +110,7 @@ def rewritten(
 def surplus_results(step: MessageStep) -> list[ToolMessage]:
     """Find results in a tool's place of calls that have theirs already.
 
-    Two guards that each answer the calls they hold back, LangChain's human-in-the-loop middleware
+    Two guards that each answer the calls they stop, LangChain's human-in-the-loop middleware
     for one, may both answer the same call. A tool's own result is never among them: some local
     models give the calls of a step one id, and then each has a result of its own.
     """

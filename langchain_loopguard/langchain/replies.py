@@ -93,7 +93,7 @@ def read_reply(value: Any, calls: Sequence[Any], *, editable: bool = True) -> Re
 
     Args:
         value: What the person's side sent, in any of `FORMS`, as JSON text too.
-        calls: The calls that were asked about.
+        calls: The calls that the question was about.
         editable: Whether the adapter can run other calls than the model made.
 
     Returns:

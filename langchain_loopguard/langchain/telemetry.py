@@ -49,9 +49,9 @@ class Stats:
     """Counts what an adapter did since it was made, over all its threads and runs.
 
     `checked` counts the steps decided about; `observed` what mode `observe` only recorded;
-    `warned` what was emitted and not held back; `asked` the steps that a person was asked about
+    `warned` what was emitted and not stopped; `asked` the steps at which a person was asked
     and `lost` those of them whose question somebody else's code swallowed; `approved`, `refused`
-    and `stopped` the steps that a person let run, that were answered in place of the tools, and
+    and `stopped` the steps that a person approved, that were answered in place of the tools, and
     with which a run ended; `faults` the guard's own.
     """
 

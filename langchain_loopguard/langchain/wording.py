@@ -40,7 +40,7 @@ class Wording:
         "what is missing."
     )
     """To the model, behind `refused` in mode `wrap_up`."""
-    warning: str = "[Notice, not part of the tool's result] {found}"
+    warning: str = "[Warning, not part of the tool's result] {found}"
     """To the model, in the request only, below a result."""
     final: str = "Stopped. {found}"
     """To the user: the message that ends a run; `{found}` is the core's report."""
@@ -49,13 +49,13 @@ class Wording:
     nobody: str = " Nobody could be asked how to go on."
     """Behind `final`, where a person was to be asked and no thread is saved."""
     asked_again: str = (
-        "You were asked about this loop {times} before and it went on each time: {calls} since it "
-        "began, and it still brings nothing new."
+        "You were asked {times} before, and this loop went on each time: {calls} since it began, "
+        "and it still brings nothing new."
     )
     """To the person, from the second question about one loop on, before everything else."""
     choice_continue: str = "Run the calls; asked again after twice as many"
     """The label of the choice `continue`."""
-    choice_always: str = "Run the calls and never ask about this loop again in this thread"
+    choice_always: str = "Run the calls and never stop this loop again in this thread"
     """The label of the choice `always`."""
     choice_stop: str = "End the run"
     """The label of the choice `stop`."""

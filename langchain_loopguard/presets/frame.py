@@ -4,7 +4,7 @@ The systems re-told here look at one call after the other. `PresetRule` hands a 
 their order to `before` (nothing has run yet) and, once the results are known, to `after`, and
 keeps the strongest hit, the later one of two equal ones. It must not know any system's numbers.
 
-A step can only be held back before it runs, but some systems judge its results. What such a rule
+A step can only be stopped before it runs, but some systems judge its results. What such a rule
 finds is *held*: an ask meets the next step that goes on with it, once, since a refused step brings
 no new result to judge and the next one has to have a chance; a stop meets every step until a
 person speaks or approves.
@@ -43,7 +43,7 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 """A count at which something happens, as a field of a rule."""
 
 ANY_TOOL = 0
-"""What is held meets the next step, whatever is in it."""
+"""What is pending meets the next step, whatever is in it."""
 
 _KEPT_TOOLS = 8
 """Tools that a held hit names."""
@@ -99,7 +99,7 @@ class Hit(NamedTuple):
     tools: tuple[str, ...] = ()
     """The tools in it; empty for those of the step."""
     hold: int | None = None
-    """For hits about results: the tool whose next call is held back, or `ANY_TOOL`. `None` when
+    """For hits about results: the tool whose next call is stopped, or `ANY_TOOL`. `None` when
     the rule finds it again by itself before the next call."""
 
 
@@ -107,7 +107,7 @@ class PresetConfig(RuleConfig):
     """The numbers of another system's rule.
 
     Four names of fields mean the same in every rule: at `note_at` or exactly at the numbers of
-    `notes_at` the model is told, from `ask_at` on each step is held back, from `stop_at` on the
+    `notes_at` the model is warned, from `ask_at` on each step is stopped, from `stop_at` on the
     run ends.
     """
 
@@ -178,7 +178,7 @@ class PresetRule(Generic[Config]):
         return strongest(map(self.after, calls, results))
 
     def check(self, step: Step) -> Finding | None:
-        """Judge the calls, and what is held of earlier results."""
+        """Judge the calls, and what is pending of earlier results."""
         held = self._take_held(step)
         hit = strongest((held, self.judge(calls_of(step))))
         return self._finding(hit, step, ran=False)
@@ -213,7 +213,7 @@ class PresetRule(Generic[Config]):
             part.clear()
 
     def to_state(self) -> list[Any]:
-        """Write what is held and the parts."""
+        """Write what is pending and the parts."""
         held = None
         if self._held is not None:
             action, kind, *numbers, tools, hold = self._held

@@ -112,4 +112,4 @@ class Gglib(DetectorConfig):
     title = "gglib"
     rule: Literal["gglib"] = "gglib"
     on_loop: Literal["note", "refuse"] = "note"
-    """Whether the model is told, or the step is held back."""
+    """Whether the model is warned, or the step is stopped."""

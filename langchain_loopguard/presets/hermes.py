@@ -87,21 +87,21 @@ class Hermes(PresetConfig):
     counts = _Hermes
     rule: Literal["hermes"] = "hermes"
     warnings_enabled: bool = True
-    """Whether the model is told."""
+    """Whether the model is warned."""
     hard_stop_enabled: bool = False
-    """Whether calls are held back and runs ended."""
+    """Whether calls are stopped and runs ended."""
     exact_warn_after: Count = 2
-    """Failures of one call; the model is told at each from here on."""
+    """Failures of one call; the model is warned at each from here on."""
     exact_block_after: Count = 5
-    """Failures of one call; the next one is held back."""
+    """Failures of one call; the next one is stopped."""
     tool_warn_after: Count = 3
-    """Failures of one tool; the model is told at each from here on."""
+    """Failures of one tool; the model is warned at each from here on."""
     tool_halt_after: Count = 8
     """Failures of one tool; the run ends at its next call."""
     noprog_warn_after: Count = 2
-    """Repeats of a reading call's result; the model is told at each from here on."""
+    """Repeats of a reading call's result; the model is warned at each from here on."""
     noprog_block_after: Count = 5
-    """Repeats of a reading call's result; the next such call is held back."""
+    """Repeats of a reading call's result; the next such call is stopped."""
     idempotent_tools: ToolNames = (
         "browser_snapshot",
         "get_env",
@@ -192,21 +192,21 @@ class HermesAgent(PresetConfig):
     counts = _HermesAgent
     rule: Literal["hermes_agent"] = "hermes_agent"
     hard_stop: bool = True
-    """Whether calls are held back and runs ended; without it the model is only told."""
+    """Whether calls are stopped and runs ended; without it the model is only warned."""
     call_failures_note: Count = 2
-    """Failures of one call; the model is told."""
+    """Failures of one call; the model is warned."""
     call_failures_block: Count = 5
-    """Failures of one call; the next one is held back."""
+    """Failures of one call; the next one is stopped."""
     tool_failures_note: Count = 3
-    """Failures of one tool; the model is told."""
+    """Failures of one tool; the model is warned."""
     tool_failures_stop: Count = 8
     """Failures of one tool; the run ends."""
     same_answer_note: Count = 2
-    """Equal results of a reading call, the first included; the model is told."""
+    """Equal results of a reading call, the first included; the model is warned."""
     same_answer_block: Count = 5
-    """Equal results of a reading call, the first included; the next one is held back."""
+    """Equal results of a reading call, the first included; the next one is stopped."""
     laps_note: Annotated[int, Field(ge=2, le=10)] = 3
-    """Equal laps of calls with their results; the model is told."""
+    """Equal laps of calls with their results; the model is warned."""
     laps_stop: Annotated[int, Field(ge=2, le=10)] = 5
     """Equal laps of calls with their results; the run ends."""
     longest_period: Annotated[int, Field(ge=1, le=4)] = 4

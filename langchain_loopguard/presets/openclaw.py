@@ -98,11 +98,11 @@ class OpenClaw(PresetConfig):
     window: Annotated[int, Field(ge=2, le=50)] = 30
     """Calls that are remembered."""
     warn_at: Count = 10
-    """Earlier occurrences of the call in the window, or calls in turn; the model is told."""
+    """Earlier occurrences of the call in the window, or calls in turn; the model is warned."""
     block_at: Count = 20
     """Earlier occurrences with equal results, or calls in turn that give the same; the call is
-    held back."""
+    stopped."""
     # `stop_at`: earlier occurrences with equal results.
     stop_at: Count = 30
     unknown_tool_at: Count = 10
-    """Calls in a row of one tool that did not exist; the next one is held back."""
+    """Calls in a row of one tool that did not exist; the next one is stopped."""

@@ -96,7 +96,7 @@ class Cline(StreakConfig):
 
 
 class RooCode(StreakConfig):
-    """Roo Code's `ToolRepetitionDetector`: the call after so many repeats is held back."""
+    """Roo Code's `ToolRepetitionDetector`: the call after so many repeats is stopped."""
 
     title = "Roo Code"
     counts = _Streak
@@ -104,10 +104,10 @@ class RooCode(StreakConfig):
     starts_again = True
     rule: Literal["roo_code"] = "roo_code"
     repeats: Count = 3
-    """Repeats after the first call; the one that reaches the number is held back."""
+    """Repeats after the first call; the one that reaches the number is stopped."""
 
     def climb(self, count: int) -> tuple[Action, int] | None:
-        """Hold back."""
+        """Stop the call."""
         return (Action.ASK, self.repeats + 1) if count > self.repeats else None
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KEYS = 32
 _RECENT = 100
-"""Outcomes that are kept, the most that the rule may ask about."""
+"""Outcomes that are kept, the most that the rule may ask for."""
 
 
 class Trouble(NamedTuple):

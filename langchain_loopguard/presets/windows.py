@@ -84,7 +84,7 @@ class GeminiCli(CycleConfig):
     longest_period: Annotated[int, Field(ge=1, le=10)] = 5
     laps: Annotated[int, Field(ge=2, le=10)] = 5
     stop_at_hit: Count = 2
-    """The hit that ends the run; the model is told at those before it."""
+    """The hit that ends the run; the model is warned at those before it."""
 
     def action(self, hits: int) -> Action:
         """Tell, then stop."""
@@ -161,6 +161,6 @@ class OpenHands(PresetConfig):
     equal_pairs: Annotated[int, Field(ge=2, le=20)] = 4
     """Equal pairs of call and result in a row; the run ends."""
     equal_failures: Annotated[int, Field(ge=2, le=20)] = 3
-    """Equal calls in a row that failed; the model is told, and one more ends the run."""
+    """Equal calls in a row that failed; the model is warned, and one more ends the run."""
     alternations: Annotated[int, Field(ge=2, le=10)] = 3
     """How often two pairs come in turn; the run ends."""

@@ -1,7 +1,7 @@
 """What is said of a finding, to the model and to a person?
 
-The model is told what to do instead. It is never told the call again, since a quoted call
-invites one more, and no word of the guard's own. The person is told what was counted and by
+The model reads what to do instead, and never the call again, since a quoted call
+invites one more, and no word of the guard's own. The person reads what was counted and by
 which system's number.
 """
 
@@ -45,7 +45,7 @@ _NO_ARGUMENTS = (
 
 
 class Kind(enum.Enum):
-    """What was counted: what the model is told to do, and what a person is told was counted."""
+    """What was counted: what the model is to do, and what a person reads."""
 
     SAME_CALL = _USE_IT, "The agent called {tools} {count} times in a row with the same arguments"
     SAME_CALL_AGAIN = _USE_IT, "The agent called {tools} {count} times with the same arguments"

@@ -1,7 +1,7 @@
 """Thresholds that fit these runs, and how sure that is.
 
-A guard that asks about good runs is switched off. So the question is not which thresholds ask
-about none of the good runs at hand, but which can be shown to ask about few of those to come:
+A guard that interrupts good runs is switched off. So the question is not which thresholds interrupt
+ none of the good runs that were read, but which can be shown to interrupt few of those to come:
 the upper end of the Clopper-Pearson interval must not be above the share that is allowed.
 
 How overfitting is kept out:
@@ -9,8 +9,8 @@ How overfitting is kept out:
 - Few candidates. A step multiplies the asking numbers of one rule by the next of `FACTORS`,
   around the policy it starts from. Nothing else is tuned.
 - They form a ladder: from the loosest policy down, each rung tightens one rule by one step, in
-  an order that the good runs it is tested on have no say in. Whoever is asked about on a rung is
-  asked about on every tighter one.
+  an order that the good runs it is tested on have no say in. What is interrupted on a rung is
+  interrupted on every tighter one.
 - The ladder is walked down and left at the first rung whose bound is above the allowed share.
   That is fixed-sequence testing: all rungs above hold together with the whole confidence, so
   many looks cost nothing (Maurer, Hothorn and Lehmacher 1995; "Learn then Test", Angelopoulos
@@ -25,7 +25,7 @@ How overfitting is kept out:
 
 What it cannot know: whether the runs to come are like these, and whether the labels are fair.
 Many runs of one task count as many, though they say less than runs of many tasks. Labels given
-only to runs that the guard asked about bend the bound; label by the run, not by the verdict.
+only to runs that the guard interrupted bend the bound; label by the run, not by the verdict.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def upper_bound(asked: int, runs: int, confidence: float = CONFIDENCE) -> float:
     """Give the one-sided Clopper-Pearson bound of a share.
 
     Args:
-        asked: How many runs were asked about.
+        asked: How many runs were interrupted.
         runs: Of how many.
         confidence: How sure it is that the true share is not above.
 
@@ -94,11 +94,11 @@ def upper_bound(asked: int, runs: int, confidence: float = CONFIDENCE) -> float:
 
 
 def runs_needed(share: float, asked: int = 0, confidence: float = CONFIDENCE) -> int:
-    """Say how many good runs are needed to show that no more than `share` are asked about.
+    """Say how many good runs are needed to show that no more than `share` are interrupted.
 
     Args:
         share: The allowed share, above 0 and below 1.
-        asked: How many of them are asked about. With none it is `ln(1 - confidence) /
+        asked: How many of them are interrupted. With none it is `ln(1 - confidence) /
             ln(1 - share)`, rounded up.
         confidence: How sure it is to be.
     """
@@ -114,7 +114,7 @@ def runs_needed(share: float, asked: int = 0, confidence: float = CONFIDENCE) ->
 
 
 _NAMED = 20
-"""Good runs that were asked about and are listed by name."""
+"""Good runs that were interrupted and are listed by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +123,11 @@ class LadderRow:
 
     Attributes:
         rung: The candidate.
-        asked: Good runs asked about, among those that are tested.
-        bound: The upper bound of the share of good runs asked about.
+        asked: Good runs interrupted, among those that are tested.
+        bound: The upper bound of the share of good runs interrupted.
         holds: Whether the bound is within the allowed share here and on every rung above.
-        loops: Runs labelled as loops that are asked about.
-        others: Runs that are neither good nor a loop and are asked about.
+        loops: Runs labelled as loops that are interrupted.
+        others: Runs that are neither good nor a loop and are interrupted.
         saved: Calls saved in all runs but the good ones.
     """
 
@@ -150,7 +150,7 @@ class Calibration:
     """What the runs say about the candidates.
 
     Attributes:
-        allowed: The share of good runs that may be asked about.
+        allowed: The share of good runs that may be interrupted.
         confidence: How sure it is.
         good: How many good runs there are.
         tested: How many of them were tested; the others chose how far each rule is tightened.
@@ -158,13 +158,13 @@ class Calibration:
         others: How many runs are neither.
         doubles: How many runs were left out since the same had been read before.
         labels: Which of the labels given beside the runs were used.
-        needed: How many good runs are needed when none is asked about.
+        needed: How many good runs are needed when none is interrupted.
         rows: The rungs that were looked at, loosest first.
         start: The place in `rows` of the policy it started from, `None` when it is not there.
         chosen: The place in `rows` of the proposal, `None` when there is none.
         policy: The proposal.
         change: How the proposal differs from the policy it started from.
-        asked_about: Good runs that the policy it started from asks about, by name.
+        asked_about: Good runs that the policy it started from interrupts, by name.
     """
 
     allowed: float
@@ -190,7 +190,7 @@ class Calibration:
 
     @property
     def smallest(self) -> float:
-        """The smallest share that so many good runs can show, when none is asked about."""
+        """The smallest share that so many good runs can show, when none is interrupted."""
         return -math.expm1(math.log(1 - self.confidence) / self.good) if self.good else 1.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class Calibrator:
 
     Attributes:
         grid: The candidates.
-        allowed: The share of good runs that may be asked about, above 0 and below 1.
+        allowed: The share of good runs that may be interrupted, above 0 and below 1.
         confidence: How sure it is to be.
     """
 

@@ -210,9 +210,9 @@ class MeasureWork:
 
 
 def measure(conversation: Conversation, grid: Grid, labels: Labels | None = None) -> Measure:
-    """Replay a run under every candidate that could ask about it.
+    """Replay a run under every candidate that could interrupt it.
 
-    A policy asks about a run when one of its rules does, and a rule that does not ask at one
+    A policy interrupts a run when one of its rules does, and a rule that does not ask at one
     number does not at a higher one; so most runs are replayed once, under the tightest policy.
 
     Args:

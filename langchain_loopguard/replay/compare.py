@@ -128,7 +128,7 @@ def incident_run() -> Conversation:
     for number, scripted in enumerate(incident().calls, 1):
         call_id = f"call_{number}"
         status = "error" if scripted.failed else "success"
-        result = {"id": call_id, "content": scripted.answer, "status": status}
+        result = {"id": call_id, "content": scripted.result, "status": status}
         call = {"id": call_id, "name": "bash", "args": {"command": scripted.command}}
         events.append({"type": "batch", "calls": [call], "results": [result]})
     return Conversation("loopguard", "incident", tuple(events))

@@ -12,7 +12,7 @@ A log is JSON lines, one event each: what an agent with `on_detected="observe"` 
 thread in which nothing was found needs one event too, with the action `allow` or the outcome alone:
 without the quiet threads nothing can be said of a share. Other fields are ignored.
 
-The question is how many of the good threads a person would have been asked about. The answer is
+The question is how many of the good threads would have been interrupted. The answer is
 the upper end of the one-sided Clopper-Pearson interval, as for calibration: of threads like these
 at most that share, with the confidence that was asked for.
 """
@@ -49,7 +49,7 @@ class Promotion:
     """What a log says about asking.
 
     Attributes:
-        allowed: The share of good threads that may be asked about.
+        allowed: The share of good threads that may be interrupted.
         confidence: How sure it is to be.
         threads: The conversations by their names.
         problems: Lines that were not read.
@@ -98,18 +98,18 @@ class Promotion:
 
     @property
     def asked(self) -> int:
-        """How many good threads a person would have been asked about."""
+        """How many good threads would have been interrupted."""
         return sum(one.action >= _ASKS for one in self.good)
 
     @property
     def caught(self) -> tuple[int, int]:
-        """How many failed threads a person would have been asked about, and of how many."""
+        """How many failed threads would have been interrupted, and of how many."""
         failed = [one for one in self.threads.values() if one.outcome in {"fail", "failure"}]
         return sum(one.action >= _ASKS for one in failed), len(failed)
 
     @property
     def bound(self) -> float:
-        """At most this share of good threads would be asked about, with the confidence."""
+        """At most this share of good threads would be interrupted, with the confidence."""
         return upper_bound(self.asked, len(self.good), self.confidence)
 
     @property
@@ -119,12 +119,12 @@ class Promotion:
 
     @property
     def needed(self) -> int:
-        """How many good threads would be enough, if so many are asked about."""
+        """How many good threads would be enough, if so many are interrupted."""
         return runs_needed(self.allowed, self.asked, self.confidence)
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why good threads would have been asked about, the most frequent first."""
+        """Why good threads would have been interrupted, the most frequent first."""
         return Counter(one.why for one in self.good if one.action >= _ASKS).most_common()
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What a guard would have said about one run, and when.
 
 The live `LoopGuard` is handed the run's events in order. Nothing is counted here but steps,
-calls, tokens and time. A step that was asked about is treated as approved once, as it ran, unless
-`unattended` refuses it.
+calls, tokens and time. A step at which a person was asked is treated as approved once, as it ran,
+unless `unattended` refuses it.
 
 The one file of `replay` that knows what the guard's records look like inside.
 """
@@ -109,7 +109,7 @@ class FoundAt:
         action: What the rule asks for.
         tools: The tools in the loop.
         count: How often it was seen.
-        threshold: The number that `count` was held against.
+        threshold: The number that `count` was compared with.
         since: The step where the loop began.
         text: What a person reads; holds no argument and no result.
     """
@@ -228,8 +228,8 @@ def replay(
     Args:
         conversation: The run.
         policy: The guard's policy, `LoopGuardPolicy()` by default.
-        unattended: Refuse every step that is asked about, as a host without a person does, and
-            end at the first stop. The run goes on as it was recorded, which a model that was
+        unattended: Refuse every step at which a person is asked, as a host without a person does,
+            and end at the first stop. The run goes on as it was recorded, which a model that was
             refused might not have done. By default every step runs.
         steps: Whether to note the steps that a report draws.
 

@@ -31,7 +31,7 @@ class Row:
 
     Attributes:
         report: The report.
-        shown: The calls that a person would have been asked about, with secrets masked; `None`
+        shown: The calls that would have been interrupted, with secrets masked; `None`
             when content is hidden, or no person would have been asked.
     """
 
@@ -51,7 +51,7 @@ class ReplayWork:
     Attributes:
         policy: The guard's policy.
         unattended: As for `replay`.
-        show_content: Whether to show the calls that a person would have been asked about.
+        show_content: Whether to show the calls that would have been interrupted.
     """
 
     policy: LoopGuardPolicy
@@ -65,7 +65,7 @@ class ReplayWork:
 
 
 def repeated_calls(run: Conversation, report: ReplayReport) -> list[dict[str, str]] | None:
-    """Show the calls of the first step that was stopped or asked about, secrets masked."""
+    """Show the calls of the first step that was stopped or interrupted, secrets masked."""
     fire = report.held or report.first_fire
     if fire is None:
         return None
@@ -130,7 +130,7 @@ class Group:
 
 @dataclass(slots=True)
 class Problems:
-    """What of an input was not read, equal problems of one source told once.
+    """What of an input was not read, equal problems of one source listed once.
 
     Attributes:
         bad: How many problems there were that are a fault of the input.

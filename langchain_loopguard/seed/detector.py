@@ -7,7 +7,7 @@ The theory. A *run* is the same batch of calls, time after time. It is a loop wh
 nothing changes, so two numbers are kept: how often the batch came since its answers last changed
 (`count`), and how often it came in the run (`total`). The first has a small limit. The second
 has a ceiling, because a clock or a counter in an answer makes it new each time without any
-progress. A tool that only looks and costs nothing is spared the ceiling: reading on, page by
+progress. A tool that only looks and costs nothing has no ceiling: reading on, page by
 page, or waiting for a build is no loop as long as something new comes back.
 
 What it does not catch: two batches in turn (A, B, A, B) break each other's run for ever, and so

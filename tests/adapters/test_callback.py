@@ -244,7 +244,7 @@ async def test_a_question_that_is_swallowed_is_asked_again_at_the_model(answer, 
     assert len((await agent.play("ainvoke")).interrupts) == 1
     assert agent.ran.total == 2
     assert agent.guard.stats()["lost"] == 1
-    assert "a person is asked about it first" in agent.results(1)[0].content
+    assert "a person is asked first" in agent.results(1)[0].content
     outcome = await drive(agent.graph, "ainvoke", Command(resume=answer), agent.config)
     assert bool(outcome.interrupts) is not ends
     assert agent.ran.total == calls
@@ -328,9 +328,9 @@ async def test_a_loop_that_is_refused_too_often_ends_the_run(host, call):
 async def test_warnings_reach_the_model_once_and_are_not_saved(host, mode):
     agent = Looping(host, model=repeating_model(times=5), on_detected="warn")
     await agent.play(mode)
-    warned = [sum("[Notice" in str(m.content) for m in sent) for sent in agent.model.requests]
+    warned = [sum("[Warning" in str(m.content) for m in sent) for sent in agent.model.requests]
     assert warned == [0, 0, 0, 1, 1, 1]
-    assert "[Notice" in str(agent.model.requests[-1][6].content)  # The same place each time.
+    assert "[Warning" in str(agent.model.requests[-1][6].content)  # The same place each time.
     assert {one.content for one in agent.results(5)} == {"error: 503 service unavailable"}
     assert agent.ran.total == 5
 

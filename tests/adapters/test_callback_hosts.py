@@ -184,8 +184,8 @@ def test_warnings_in_a_loop_by_hand_stand_in_the_request_only():
     for _ in range(5):
         said = model.invoke(messages, config)
         messages += [said, tool.invoke(said.tool_calls[0], config)]
-    assert "[Notice" in str(model.requests[-1])
-    assert "[Notice" not in str(messages)
+    assert "[Warning" in str(model.requests[-1])
+    assert "[Warning" not in str(messages)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["with its history", "new questions"])

@@ -33,7 +33,7 @@ from tests.hosts import (
     thread,
 )
 
-NOTICE_MARK = "[Notice"
+NOTICE_MARK = "[Warning"
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 either_order = pytest.mark.parametrize("order", ORDERS)

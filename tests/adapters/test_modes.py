@@ -198,7 +198,7 @@ class TestWarn:
         graph, _, model = looping(build, model=repeating_model(times=12), on_detected="warn")
         graph.invoke(ask(), thread("t"))
         warned = [
-            [at for at, m in enumerate(request) if "[Notice" in m.text]
+            [at for at, m in enumerate(request) if "[Warning" in m.text]
             for request in model.requests
         ]
         assert warned[-1]

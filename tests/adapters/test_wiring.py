@@ -382,8 +382,8 @@ def test_an_agent_that_gives_its_whole_history_saves_no_warning():
     graph = builder_for(model, [counting_tool(counter)], agent_node=agent)
     graph = compiled(graph, policy=None, on_detected="warn")
     messages = graph.invoke(ask(), thread("t"))["messages"]
-    assert any("[Notice" in message.text for message in model.requests[-1])
-    assert not any("[Notice" in message.text for message in messages)
+    assert any("[Warning" in message.text for message in model.requests[-1])
+    assert not any("[Warning" in message.text for message in messages)
 
 
 # --- States ---------------------------------------------------------------------------------------

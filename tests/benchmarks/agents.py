@@ -31,13 +31,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool
+from langchain_loopguard.graph.tracing import TRACE_POLICY, node_options
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 from rich.table import Table
 
 from langchain_loopguard import LoopGuardCallbackHandler, add_loop_guard
-from langchain_loopguard.graph.tracing import TRACE_POLICY, node_options
 from langchain_loopguard.middleware import LoopGuardMiddleware
 from tests.hosts import ScriptedChatModel, agent_graph, ai_calls, lcel_chain, tool_node_graph
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from langchain_loopguard.core.detector import LoopDetector
 from rich.table import Table
 
-from langchain_loopguard.core.detector import LoopDetector
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
 from langchain_loopguard.core.results import hash_results

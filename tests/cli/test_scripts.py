@@ -30,7 +30,7 @@ def test_every_variant_occurs_once() -> None:
 def test_a_command_always_answers_the_same() -> None:
     answers = defaultdict(set)
     for call in incident().calls:
-        answers[call.command].add(call.answer)
+        answers[call.command].add(call.result)
     assert {len(seen) for seen in answers.values()} == {1}
 
 

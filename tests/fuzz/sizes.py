@@ -15,12 +15,12 @@ import time
 
 import orjson
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_loopguard.interrupts import InvalidResumeError, interrupt_payload, parse_resume
+from langchain_loopguard.messages import MessageReader
 
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.interrupts import InvalidResumeError, interrupt_payload, parse_resume
-from langchain_loopguard.messages import MessageReader
 from tests.core.odd import HostileDict, HostileList, HostileObject, HostileText, LiesAboutItsClass
 
 MOST = 9216
@@ -152,7 +152,7 @@ def saved(**parts):
         "last": None,
         "calls": "",
         "open": False,
-        "told": "",
+        "emitted": "",
         "guard": state,
     }
 

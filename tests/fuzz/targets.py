@@ -21,16 +21,8 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-
 from langchain_loopguard.core.answers import match_results
-from langchain_loopguard.core.canonical import canonical_arguments, canonical_content
-from langchain_loopguard.core.clock import mask_clock
-from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.detector import LoopDetector
-from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
-from langchain_loopguard.core.guard import LoopGuard
-from langchain_loopguard.core.policy import LoopGuardPolicy
-from langchain_loopguard.core.results import hash_results
 from langchain_loopguard.core.signature import batch_signature, call_signature
 from langchain_loopguard.core.stagnation import StagnationDetector
 from langchain_loopguard.core.tools import declared_traits, traits_of_name
@@ -43,16 +35,23 @@ from langchain_loopguard.interrupts import (
     resume_schema,
 )
 from langchain_loopguard.messages import MessageReader
+from langchain_loopguard.policy_file import PolicyFileError, read_policy
+
+from langchain_loopguard.core.canonical import canonical_arguments, canonical_content
+from langchain_loopguard.core.clock import mask_clock
+from langchain_loopguard.core.decision import Action, Decision
+from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
+from langchain_loopguard.core.guard import LoopGuard
+from langchain_loopguard.core.policy import LoopGuardPolicy
+from langchain_loopguard.core.results import hash_results
+from langchain_loopguard.langchain.masks import mask_secrets, mask_value
 from langchain_loopguard.middleware import LoopGuardMiddleware
 from langchain_loopguard.node import LoopGuardNode
-from langchain_loopguard.policy_file import PolicyFileError, read_policy
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
-
 from langchain_loopguard.replay.readers.base import Events
 from langchain_loopguard.replay.readers.checkpoints import unpack
 from langchain_loopguard.replay.readers.langchain_messages import events_of, message_of
 from langchain_loopguard.replay.readers.swe_agent import tool_of
-from langchain_loopguard.langchain.masks import mask_secrets, mask_value
 from langchain_loopguard.replay.run import replay
 from langchain_loopguard.replay.sources import Source, file_pieces
 from langchain_loopguard.replay.streams import parse

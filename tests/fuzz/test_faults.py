@@ -5,10 +5,6 @@ import json
 import orjson
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-
-from langchain_loopguard import LoopDetectedError, LoopGuard, LoopGuardPolicy
-from langchain_loopguard.core.decision import Action, Decision
-from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.rules.harnesses.memory import Memory
 from langchain_loopguard.core.tools import declared_traits
 from langchain_loopguard.failures import looks_failed
@@ -17,6 +13,10 @@ from langchain_loopguard.graph.endings import check_ended
 from langchain_loopguard.history import last_batch, without_foreign_answers
 from langchain_loopguard.interrupts import InvalidResumeError, interrupt_payload, parse_resume
 from langchain_loopguard.messages import SOURCE, MessageReader, tool_calls_of
+
+from langchain_loopguard import LoopDetectedError, LoopGuard, LoopGuardPolicy
+from langchain_loopguard.core.decision import Action, Decision
+from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.replay.readers import format_of
 from tests.core.odd import HOSTILE, HostileDict, HostileObject, HostileText
 from tests.fuzz.targets import _pieces
@@ -97,9 +97,9 @@ def test_a_state_with_a_wrong_part_is_refused(path, value):
         {"last": ["a"]},
         {"calls": None},
         {"open": 1},
-        {"told": 5},
-        {"told": "x" * 5000},
-        {"told": "\ud800"},
+        {"emitted": 5},
+        {"emitted": "x" * 5000},
+        {"emitted": "\ud800"},
         {"guard": []},
         {"v": True},
     ],

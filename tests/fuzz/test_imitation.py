@@ -11,10 +11,6 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, StructuredTool
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
-
-from langchain_loopguard import LoopGuard, LoopGuardPolicy
 from langchain_loopguard.messages import (
     NOT_RUN,
     NOTICE_MARK,
@@ -25,6 +21,10 @@ from langchain_loopguard.messages import (
     with_notice,
     without_notice,
 )
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from langchain_loopguard import LoopGuard, LoopGuardPolicy
 from langchain_loopguard.middleware import LoopGuardMiddleware
 from tests.adapters.guarded import WIRINGS, owned
 from tests.hosts import Counter, ScriptedChatModel, ai_calls, ask, repeating_model, thread

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_loopguard.messages import MessageReader, refusal_messages, tool_calls_of
 
 from langchain_loopguard import LoopGuard, LoopGuardPolicy
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.messages import MessageReader, refusal_messages, tool_calls_of
 
 POLICY = LoopGuardPolicy()
 SECRET = "S3CR3T"

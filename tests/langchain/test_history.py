@@ -313,7 +313,7 @@ def test_the_guards_own_refusals_are_no_results():
 
 @pytest.mark.parametrize(
     "state",
-    [{"v": 1}, [], "x", {"v": 2}, {"v": 2, "guard": {}, "told": 3}, {"v": 2, "guard": None}],
+    [{"v": 1}, [], "x", {"v": 2}, {"v": 2, "guard": {}, "emitted": 3}, {"v": 2, "guard": None}],
 )
 def test_an_odd_state_is_told(state):
     with pytest.raises(GuardStateError):

@@ -433,7 +433,7 @@ def test_when_nothing_is_loose_enough_it_says_so(command, written):
     runs = written([*good(60), *patient(20, times=20)])
     ended = command(runs, "--max-false-ask", "0.05")
     assert ended.exit_code == 1
-    assert "20 of 80 are asked about" in flat(ended.output)
+    assert "20 of 80 are interrupted" in flat(ended.output)
 
 
 def test_labels_are_taken_from_a_file(command, written, tmp_path):

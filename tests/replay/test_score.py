@@ -108,9 +108,9 @@ def test_the_command_says_whom_it_would_have_asked_about(tmp_path):
     path.write_text("".join(json.dumps(event) + "\n" for event in log(300, 2, failed=3)))
     done = command("promote", path)
     assert done.exit_code == 1
-    assert "asked about 2 of the 300 that ended well" in done.output
+    assert "Of the 300 that ended well, 2 would have been interrupted" in done.output
     assert "2 because of repeat: search, 5 times" in done.output
-    assert "Of the 3 that failed, 3 would have been asked about" in done.output
+    assert "Of the 3 that failed, 3 would have been interrupted" in done.output
 
 
 @pytest.mark.parametrize("line", ["{}", "[1]", "x", '{"thread": 1, "action": "shout"}'])

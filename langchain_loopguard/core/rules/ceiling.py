@@ -85,7 +85,7 @@ class _Ceiling(OwnRule):
         return found
 
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
-        if evidence is not None and evidence.worked:
+        if evidence is not None and evidence.made_progress:
             run = self._runs.get(step.identity)
             self._runs = {} if run is None else {step.identity: run}
         return None

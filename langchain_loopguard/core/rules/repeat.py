@@ -90,7 +90,7 @@ class _Repeat(OwnRule):
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
         if evidence is None:
             return None
-        if evidence.worked:
+        if evidence.made_progress:
             self._forgive(step, evidence)
         strongest: Finding | None = None
         for call, brought in zip(step.calls, evidence.calls, strict=True):

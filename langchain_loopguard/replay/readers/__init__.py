@@ -1,7 +1,7 @@
 """Finds the format of a value, and reads the conversations in a list of values.
 
 The keys of a value decide, never a file's name. One file holds one reader for one format; a new
-format is a file and a line in `FORMATS`. What a reader gives is looked at once more: a run whose
+format is a file and a line in `FORMATS`. What a reader gives is looked at again: a run whose
 values hold calls that were not found is a problem, not a run without calls.
 """
 

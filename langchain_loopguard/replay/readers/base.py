@@ -52,7 +52,7 @@ class Format:
         exact: Whether the reader itself reports calls of an unknown form, so that a run in which
             it finds none has none, whatever else its values hold.
         torn: What to report when values of a run come after those of another, where that tears
-            the run; empty where runs may be told in turns.
+            the run; empty where runs may come in turns.
     """
 
     name: str

@@ -5,7 +5,7 @@ or with a model without tool calling XML in the text. Results are tool blocks to
 `[tool for 'x'] Result:` of the next user message, also after a call in a block. What the user said
 stands in `<task>`, `<feedback>`, `<answer>` or `<user_message>`.
 
-Only tools whose tag stands on its own are taken for calls, so that a model that writes about a tag
+Only tools whose tag stands on its own are treated as calls, so that a model that writes about a tag
 makes none: one XML call a message, as Cline runs them.
 
 Facts: Cline's and Roo Code's `assistant-message` parsers and task files, read 2026-11.

@@ -40,7 +40,7 @@ _ZSTD = 93
 _LENGTHS = 26
 """Where an entry's own head has the lengths of its name and of what is beside it."""
 _WINDOW = 2**27
-"""Bytes that unpacking may keep in memory, the most that zstd writes unless told otherwise."""
+"""Bytes that unpacking may keep in memory, the most that zstd writes unless set otherwise."""
 
 
 def _knows(message: Any) -> bool:

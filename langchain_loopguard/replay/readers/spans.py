@@ -92,8 +92,10 @@ def events_of(spans: list[Span]) -> list[Event]:
 
 def _fill_in(events: list[Event], tools: list[Span]) -> None:
     """Add the results that came after the last model call, and what spans say of failure."""
-    told = [(event, one) for event in events if event["type"] == "batch" for one in event["calls"]]
-    for (step, made), span in _paired(told, tools):
+    made_calls = [
+        (event, one) for event in events if event["type"] == "batch" for one in event["calls"]
+    ]
+    for (step, made), span in _paired(made_calls, tools):
         result = next((one for one in step["results"] if one["id"] == made["id"]), None)
         if result is None and span.output is not None:
             result = {"id": made["id"], "content": span.output}
@@ -103,14 +105,14 @@ def _fill_in(events: list[Event], tools: list[Span]) -> None:
 
 
 def _paired(
-    told: list[tuple[Event, Event]], tools: list[Span]
+    made_calls: list[tuple[Event, Event]], tools: list[Span]
 ) -> Iterator[tuple[tuple[Event, Event], Span]]:
     """Pair calls with their spans: by id, the rest by name in their order if none is missing."""
     by_id = {span.call_id: span for span in tools}
     calls: dict[Any, list[tuple[Event, Event]]] = defaultdict(list)
     spans: dict[Any, list[Span]] = defaultdict(list)
     taken = set()
-    for pair in told:
+    for pair in made_calls:
         span = by_id.get(pair[1]["id"])
         if span is not None:
             taken.add(span.call_id)
