@@ -68,6 +68,7 @@ class GuardMachine(RuleBasedStateMachine):
         self.other = LoopGuard(self.policy)
         self.decision = None
         self.calls = []
+        self.given = (None, b"null")
 
     def restored(self):
         state = json.loads(json.dumps(self.other.to_state(), allow_nan=False))
@@ -135,6 +136,13 @@ class GuardMachine(RuleBasedStateMachine):
         written = orjson.dumps(self.guard.to_state())
         assert len(written) <= MOST_STATE
         assert SECRET.encode() not in written
+
+    @invariant()
+    def a_state_that_was_given_stays_as_it_was(self):
+        state, written = self.given
+        assert orjson.dumps(state) == written
+        state = self.guard.to_state()
+        self.given = (state, orjson.dumps(state))
 
     @invariant()
     def both_have_counted_as_much(self):

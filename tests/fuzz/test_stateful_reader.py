@@ -30,6 +30,7 @@ class ReaderMachine(RuleBasedStateMachine):
         self.history = []
         self.reader, self.restored, self.late = (Reader(OPTIONS) for _ in range(3))
         self.number = 0
+        self.given = (None, b"null")
 
     def _id(self, kind):
         self.number += 1
@@ -91,6 +92,13 @@ class ReaderMachine(RuleBasedStateMachine):
         self._read()
         counted = [one.to_state()["guard"]["steps"] for one in (self.late, self.reader)]
         assert counted[0] <= counted[1]
+
+    @invariant()
+    def a_state_that_was_given_stays_as_it_was(self):
+        state, written = self.given
+        assert orjson.dumps(state) == written
+        state = self.reader.to_state()
+        self.given = (state, orjson.dumps(state))
 
     @invariant()
     def they_agree(self):
