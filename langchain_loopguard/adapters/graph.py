@@ -241,7 +241,8 @@ def is_ended(messages: Sequence[BaseMessage]) -> bool:
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             source = message.additional_kwargs.get("lc_source")
-            return source == SOURCE or bool(mark_of(message).ends)
+            by_guard = source == SOURCE and not makes_calls(message)
+            return by_guard or bool(mark_of(message).ends)
     return False
 
 

@@ -255,7 +255,7 @@ def _invalid(value: Any, what: str) -> InvalidResumeError:
     try:
         shown = _SHORT.repr(value)[:250]
     except Exception:  # noqa: BLE001 - the value is somebody else's, and so is its repr
-        shown = type(value).__name__
+        shown = "one that cannot be shown"
     return bubbling(InvalidResumeError)(
         f"This is no answer to a detected loop: {what}, {shown}. Accepted are {FORMS}. "
         "The question is still open."
