@@ -62,7 +62,7 @@ def mask_clock(text: bytes) -> bytes:
     """Replace by `#` what a clock may have written, and what was made up for this result."""
     if _DIGIT.search(text) is None:  # Whatever is masked holds a digit.
         return text
-    if b"-" in text:
+    if b"-" in text and not _UUID.fullmatch(text.strip()):  # A text that is an id is about it.
         text = _UUID.sub(b"#", text)
     if _LONG_HEX.search(text):
         text = _ID.sub(b"#", text)

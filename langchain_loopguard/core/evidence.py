@@ -49,6 +49,7 @@ class Said(enum.Enum):
     KNOWN_LONG = "nothing new, more than two lines"
     RECEIPT = "nothing new, short"
     AGAIN = "what this call said before"
+    MOVED = "the same at length, with other numbers"
     NEW_ERROR = "an error, new text"
     KNOWN_ERROR = "an error, known text"
     MISSING = "no result"
@@ -65,6 +66,7 @@ TABLE = {
     Said.KNOWN_LONG: ((_X, _X, _X), (_X, _X, _X)),
     Said.RECEIPT: ((_O, _O, _N), (_X, _X, _X)),
     Said.AGAIN: ((_X, _X, _X), (_X, _X, _X)),
+    Said.MOVED: ((_N, _N, _N), (_O, _O, _O)),
     Said.NEW_ERROR: ((_O, _O, _O), (_O, _O, _O)),
     Said.KNOWN_ERROR: ((_X, _X, _X), (_X, _X, _X)),
     Said.MISSING: ((_O, _O, _O), (_X, _X, _X)),
@@ -81,6 +83,12 @@ give the same verdicts on all runs and reports."""
 
 _MOST_STORED = _MEMORY + 2 * MOST_LINES
 """Hashes in a stored generation: the last result may fill it beyond its size."""
+
+_RANK = re.compile(rb"\A(?:\d{1,3}[.):]|[-*])\s+")
+_JSON_PARTS = re.compile(rb"[{}\[\],]+\s*")
+
+_LOOKED_AT = 400
+"""Bytes at the beginning and at the end of a long text that are searched for signs of waiting."""
 
 _FRAMES = 6
 """Tools whose frames are kept, those used last."""
@@ -186,7 +194,9 @@ class Evidence:
                     progress = Progress.OPEN
                 else:
                     in_words = in_words or new_in_words
-                    is_news = said in (Said.NEW_LONG, Said.NEW_SHORT)
+                    is_news = said in (Said.NEW_LONG, Said.NEW_SHORT) or (
+                        said is Said.MOVED and is_first
+                    )
                     tells = tells or (is_news and progress is Progress.NEW)
                     if not call.kind.read_only and (is_news or progress is not Progress.NONE):
                         changed_by.add(call.name)
@@ -218,11 +228,15 @@ class Evidence:
         if not result.is_long:
             size = self._size(xxh3_64_intdigest(call.name.encode()) & 0xFFFFFFFF, hashes, form)
         new_in_words = self._new_in_words(lines) and size > 0
-        is_new = self._seen.add_all(hashes)
+        is_new = self._seen.add_all(hashes if result.is_long else _parts(lines))
         again = self._seen.add(call.identity + (form << 1) + 1)
         is_short = size <= SHORT
+        if result.is_long and is_new:
+            self._seen.add(result.digest)
         if result.failed:
             said = Said.NEW_ERROR if is_new and not again else Said.KNOWN_ERROR
+        elif result.is_long and not is_new and not self._seen.add(result.digest):
+            said = Said.MOVED
         elif again:
             said = Said.AGAIN
         elif is_new:
@@ -314,14 +328,26 @@ class _Seen:
         self._packed = old
 
 
+def _parts(lines: list[bytes]) -> list[int]:
+    """Hash what is new or known of a short result: its lines, of JSON the values in them.
+
+    So a list in another order says nothing new, nor does a hit that is the third now instead of
+    the first.
+    """
+    parts: list[bytes] = []
+    for line in lines:
+        unranked = _RANK.sub(b"", line)
+        parts += _JSON_PARTS.split(unranked) if line[:1] in (b"{", b"[") else [unranked]
+    return [xxh3_64_intdigest(part) for part in parts if part]
+
+
 def _look_up(said: Said, kind: ToolKind, *, is_first: bool) -> Progress:
     return TABLE[said][0 if is_first else 1][0 if kind.read_only else 2 if kind.changing else 1]
 
 
 def _says_wait(result: Result) -> bool:
-    if result.is_long:
-        return False
-    lowered = result.form.lower()
+    form = result.form
+    lowered = (form[:_LOOKED_AT] + form[-_LOOKED_AT:] if result.is_long else form).lower()
     for sign in _WAIT_SIGNS:
         if sign in lowered:
             break

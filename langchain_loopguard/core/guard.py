@@ -148,7 +148,8 @@ class LoopGuard:
         """Note that a person let the loop go on.
 
         Its counts start again, and the numbers of the guard's own rules double each time in this
-        turn. Loops of the same tools get the same patience: one loop is seen by several rules.
+        turn, but not the limits of single tools. Loops of the same tools get the same patience:
+        one loop is seen by several rules.
 
         Args:
             decision: The decision that asked.
@@ -279,6 +280,8 @@ class LoopGuard:
             return False
         if self._evidence is None or not (self._patience and finding.tools):
             return True
+        if any(self.policy.kind_of(tool).limit is not None for tool in finding.tools):
+            return True  # A limit that a person set for a tool is no guess.
         times = min([self._patience.get(tool, 0) for tool in kept_names(finding.tools)])
         finding.threshold *= 2 ** min(times, 16)
         return finding.count >= finding.threshold

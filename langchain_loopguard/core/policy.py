@@ -101,7 +101,8 @@ class Policy(BaseModel):
     is_failure: IsFailure | None = Field(default=None, exclude=True, repr=False)
     """Tells of a tool's name and a result's content whether the call failed: `True`, `False`, or
     `None` to leave it to the text. Not asked where the status says `error`. For failures that only
-    prose tells. Not written to a policy file. Where it raises, the result counts as missing."""
+    prose tells. Where it raises or returns something else, the text tells. Not written to a policy
+    file."""
 
     @classmethod
     def rule_types(cls) -> dict[str, type[RuleConfig]]:

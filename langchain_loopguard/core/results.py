@@ -171,12 +171,22 @@ def _read(
             content, status = result["content"], result.get("status")
         else:
             content, status = result.content, getattr(result, "status", None)
-        failed = True if status == "error" else None
-        if is_failure is not None and not failed:
-            failed = is_failure(call.name, content)
+        failed = True if status == "error" else _asked(is_failure, call.name, content)
         return Result(call, content, failed)
     except Exception:  # noqa: BLE001 - no content, or a hostile object: a missing result
         return None
+
+
+def _asked(
+    is_failure: Callable[[str, Any], bool | None] | None, name: str, content: Any
+) -> bool | None:
+    if is_failure is None:
+        return None
+    try:
+        found = is_failure(name, content)
+    except Exception:  # noqa: BLE001 - a user's function may not expect every content
+        return None
+    return found if isinstance(found, bool) else None
 
 
 def _id_of(result: Any) -> str | None:

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 
-_SLEEPS = re.compile(rb"(?i)\bsleep(?: +-\w+)?[ (]+\d")
-"""`sleep 60`, `time.sleep(5)`, `Start-Sleep -Seconds 5`."""
+_SLEEPS = re.compile(
+    rb"(?i)(?:(?:[\"';&|(]|\\n|\b(?:do|then)\b)\s*|time\.|start-)sleep(?: +-\w+)?[ (]+\d"
+)
+"""A command: `sleep 60` at its beginning or behind `;`, `&&` or `do`, `time.sleep(5)`,
+`Start-Sleep -Seconds 5`. Not a sentence about sleep."""
 
 
 class Call(NamedTuple):

@@ -7,6 +7,8 @@ from tests.core.story import HUMAN, LINES, UNKNOWN, brought, call
 
 KINDS = {"reads": "read_file", "unknown": "frobnicate", "shell": "bash", "changes": "edit_file"}
 
+LONG = "many words " * 120
+
 OTHER = "first words\nsecond words\nthird words"
 
 WAYS = {
@@ -15,6 +17,7 @@ WAYS = {
     Said.NEW_SHORT: ([], "fresh", "OOON"),
     Said.KNOWN_LONG: ([("B", LINES)], LINES, "XXXX"),
     Said.RECEIPT: ([("B", "ok")], "ok", "OOON"),
+    Said.MOVED: ([("B", f"{LONG} 1")], f"{LONG} 2", "NNNN"),
     Said.NEW_ERROR: ([], "!boom", "OOOO"),
     Said.KNOWN_ERROR: ([("B", "!boom")], "!boom", "XXXX"),
     Said.MISSING: ([], UNKNOWN, "OOOO"),
@@ -26,6 +29,7 @@ WAYS_OF_A_KNOWN_CALL = {
     Said.KNOWN_LONG: ([("A", OTHER), ("B", LINES)], LINES, "XXXX"),
     Said.RECEIPT: ([("A", "one"), ("B", "ok")], "ok", "XXXX"),
     Said.AGAIN: ([("A", "ok")], "ok", "XXXX"),
+    Said.MOVED: ([("A", f"{LONG} 1")], f"{LONG} 2", "OOOO"),
     Said.NEW_ERROR: ([("A", "ok")], "!boom", "OOOO"),
     Said.KNOWN_ERROR: ([("A", "!boom")], "!boom", "XXXX"),
     Said.MISSING: ([("A", "ok")], UNKNOWN, "XXXX"),
@@ -79,12 +83,25 @@ def test_a_turn_forgets_what_was_seen():
         pytest.param("a\nb\nc", "c\na\nb", id="lines in another order"),
         pytest.param("a\nb\nc at 12:03:07", "a\nb\nc at 14:00:59", id="another time"),
         pytest.param("a \n\n  b\nc", "a\nb\nc\n", id="white space at a line's ends"),
-        pytest.param("word " * 500 + "1", "word " * 500 + "2", id="long and another number"),
     ],
 )
 def test_results_that_say_the_same_are_one(one, other):
     steps = [call("read_file", x=1, say=say) for say in (one, other)]
     assert brought(*steps)[-1].calls[0].said is Said.AGAIN
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("1. ash\n2. birch\n3. cedar", "1. cedar\n2. ash\n3. birch", Said.KNOWN_LONG),
+        ("- ash\n- birch", "* birch\n* ash", Said.RECEIPT),
+        ('[{"id": "ash"}, {"id": "birch"}]', '[{"id": "birch"}, {"id": "ash"}]', Said.RECEIPT),
+        ('[{"id": "ash"}]', '[{"id": "cedar"}]', Said.NEW_SHORT),
+    ],
+)
+def test_a_list_in_another_order_says_nothing_new(one, other, said):
+    found = brought(call("search", q=1, say=one), call("search", q=2, say=other))
+    assert found[-1].calls[0].said is said
 
 
 def test_a_frame_of_a_tool_says_nothing():

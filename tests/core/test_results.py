@@ -153,8 +153,9 @@ def test_the_status_goes_first_then_the_policys_word_then_the_text(text, status,
     assert one(text, status, is_failure=lambda name, content: says).failed is failed
 
 
-def test_where_the_policys_word_raises_the_result_is_missing():
-    assert one("text", is_failure=lambda name, content: 1 / 0) is None
+@pytest.mark.parametrize("says", [lambda *_: 1 / 0, lambda *_: "no", lambda *_: None])
+def test_where_the_policys_word_is_none_the_text_tells(says):
+    assert [one(text, is_failure=says).failed for text in ("text", "Error: bad")] == [False, True]
 
 
 # --- The form in which results are compared -------------------------------------------------------

@@ -19,6 +19,7 @@ from langchain_loopguard.policy import LoopGuardPolicy
 _MISSING = object()
 _NEVER = 10**9
 _NOTHING = re.compile(rb"(?!)")
+_NONE = ((evidence.Progress.NONE,) * 3,) * 2
 _NO_TEXT = re.compile("(?!)")
 
 
@@ -195,6 +196,12 @@ MECHANISMS: tuple[Mechanism, ...] = (
         "frames of a tool",
         _constant(evidence.Evidence, "_size", lambda _self, _tool, hashes, _form: len(hashes)),
     ),
+    _patched(
+        "long results with other numbers",
+        Patch(evidence, "TABLE", lambda rows: rows | {evidence.Said.MOVED: _NONE}),
+    ),
+    _patched("ranks in a list", *_without(evidence, "_RANK")),
+    _patched("values of JSON on one line", *_without(evidence, "_JSON_PARTS")),
     _patched("short results (none is)", _constant(evidence, "SHORT", -1)),
     # Waiting.
     _patched(
@@ -203,6 +210,12 @@ MECHANISMS: tuple[Mechanism, ...] = (
         Patch(step.Call, "waits", lambda _: property(lambda _: False)),
     ),
     _patched("waiting: results that say so", _constant(evidence, "_says_wait", lambda _: False)),
+    _patched(
+        "waiting: long results that say so",
+        Patch(
+            evidence, "_says_wait", lambda old: lambda result: not result.is_long and old(result)
+        ),
+    ),
     _patched("waiting: errors that say so", *_without(evidence, "_ERROR_SAYS_WAIT")),
     _patched("waiting: `sleep` in arguments", *_without(step, "_SLEEPS")),
     _patched(

@@ -42,7 +42,7 @@ Warn: TypeAlias = Annotated[int, Field(ge=2)]
 Ask: TypeAlias = Annotated[int, Field(ge=2)]
 """A count at which the loop is detected and a person is asked."""
 
-_LONGEST_NAME = 48
+_LONGEST_NAME = 40
 _MOST_TOOLS = 8
 
 

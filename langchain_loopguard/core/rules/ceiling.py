@@ -65,6 +65,7 @@ class _Ceiling(OwnRule):
         # Step -> how often it came, since when; call -> how often.
         self._runs: dict[int, list[int]] = {}
         self._calls: dict[int, int] = {}
+        self._limited: dict[int, int] = {}
 
     def check(self, step: Step) -> Finding | None:
         found = None
@@ -76,12 +77,15 @@ class _Ceiling(OwnRule):
                 found = self._judge(step.tools, run[0], limit, run[1], step.identity)
             state.keep_latest(self._runs, _RUNS)
         for call in step.calls:
-            count = self._calls[call.identity] = self._calls.pop(call.identity, 0) + 1
+            # Calls of tools with a limit of their own are not crowded out by others.
+            calls = self._calls if call.kind.limit is None else self._limited
+            count = calls[call.identity] = calls.pop(call.identity, 0) + 1
             limit = self._total_limit(call)
             if limit is not None and count >= limit:
                 found = self._judge((call.name,), count, limit, 0, call.identity) or found
-        if len(self._calls) > 2 * _CALLS:
-            state.keep_latest(self._calls, _CALLS)
+        for calls in (self._calls, self._limited):
+            if len(calls) > 2 * _CALLS:
+                state.keep_latest(calls, _CALLS)
         return found
 
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
@@ -108,11 +112,20 @@ class _Ceiling(OwnRule):
 
     def to_state(self) -> Any:
         runs = [[f"{key:x}", *run] for key, run in self._runs.items()]
-        return [runs, state.pack(self._calls, 8), state.pack(self._calls.values())]
+        return [runs, _packed(self._calls), _packed(self._limited)]
 
     def load_state(self, stored: Any) -> None:
-        runs, calls, counts = state.entries(stored, 3)
+        runs, calls, limited = state.entries(stored, 3)
         rows = state.each(runs, _RUNS, state.digest, state.count, state.count)
         self._runs = {key: run for key, *run in rows}
-        keys = state.unpack(calls, 2 * _CALLS, 8)
-        self._calls = dict(zip(keys, state.unpack(counts, 2 * _CALLS), strict=True))
+        self._calls, self._limited = _unpacked(calls), _unpacked(limited)
+
+
+def _packed(calls: dict[int, int]) -> list[str]:
+    return [state.pack(calls, 8), state.pack(calls.values())]
+
+
+def _unpacked(stored: Any) -> dict[int, int]:
+    keys, counts = state.entries(stored, 2)
+    found = state.unpack(counts, 2 * _CALLS)
+    return dict(zip(state.unpack(keys, 2 * _CALLS, 8), found, strict=True))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.step import Step
 
 _ERRORS = 8
-_TOOLS = 4
+_TOOLS = 3
 _ANY_TOOL = 3
 """So many tools with one error: it is none of a single tool, a person is asked before any next
 call."""

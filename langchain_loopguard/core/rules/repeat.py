@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_loopguard.core import state
-from langchain_loopguard.core.evidence import Progress
+from langchain_loopguard.core.evidence import Progress, Said
 from langchain_loopguard.core.rules.base import Ask, OwnRule, RuleConfig, Warn
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class _Repeat(OwnRule):
             else:
                 counted.count += 1
             self._counts[call.identity] = counted
+            counted.across = counted.across or brought.said is Said.MOVED
             counted.limit = self._limit(call, counted, waits=evidence.waits)
             found = self._judge(call, counted, None if evidence.waits else self._config.warn)
             if found is not None and (strongest is None or found.action > strongest.action):
