@@ -52,8 +52,8 @@ def demo(
         str | None,
         typer.Option(
             "--answer",
-            metavar="stop|continue|TEXT",
-            help="Answer every question with this instead of asking. Any text but the two words"
+            metavar="stop|continue|always|TEXT",
+            help="Answer every question with this instead of asking. Any text but the three words"
             " goes to the model. Away from a terminal the answer is 'stop'.",
         ),
     ] = None,

@@ -122,7 +122,7 @@ class Teller:
             answer = self.console.input("  [bold]> ").strip()
             if answer:
                 return answer
-            self.say("Type continue, stop, or a text for the model.")
+            self.say("Type continue, always, stop, or a text for the model.")
 
     def saved(self, unguarded: RunLog, guarded: RunLog) -> None:
         """Print both runs side by side."""

@@ -7,12 +7,12 @@ A conversation is a list of events in the order in which they happened:
                                                            what came back for them
     {"type": "note", "text": "approve"}                    a person let a loop go on
 
-A call is `{"id", "name", "args"}`, a result `{"id", "content", "status"}`. `results` may be
-missing or partial, and so may a `status`: then the guard reads from the text whether the call
-failed, as on a live agent. A step may also say what a guard of that time did with it,
-`"approved": true` (a person let it run) or `"refused": true` (it was not run, its results are the
-guard's own words), the `tokens` its model call took, and the time `at` which it began, in seconds.
-Events of another type are ignored.
+A call is `{"id", "name", "args"}`, a result `{"id", "content", "status"}`. `results` may be missing
+or partial, and so may a `status`: then the guard reads from the text whether the call failed, as on
+a live agent. A step may also say what a guard of that time did with it, `"approved": true` (a
+person approved it; `"always"`: and every loop of it from then on) or `"refused": true` (it was not
+run, its results are the guard's own words), the `tokens` its model call took, and the time `at`
+which it began, in seconds. Events of another type are ignored.
 
 This file knows nothing of files, formats and verdicts.
 """

@@ -279,8 +279,9 @@ class _Walk:
         self._note(decision, first, before=True)
         asked = action >= Action.ASK
         refused = event.get("refused") is True or (asked and self.unattended)
-        if asked and event.get("approved") is True and not refused:
-            self.guard.approve(decision)
+        approved = event.get("approved")
+        if asked and not refused and (approved is True or approved == "always"):
+            self.guard.approve(decision, always=approved == "always")
         if refused:
             self.guard.refuse(decision)
         else:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
-import os
-import pty
 import re
-import select
 import subprocess
 import sys
-import time
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -24,6 +20,7 @@ from langchain_loopguard.core.rules import Stall
 from langchain_loopguard.demo.agent import run_guarded, run_unguarded
 from langchain_loopguard.demo.scripts import failing_call, incident
 from tests.hosts import assert_valid_history
+from tests.terminal import Terminal
 
 SEED = LoopGuardPolicy.seed()
 POLICIES = {
@@ -157,7 +154,7 @@ def test_the_trace_shows_the_last_six_calls() -> None:
 
 def test_the_question_names_the_choices() -> None:
     text = told("seed")
-    for choice in ("continue", "stop", "TEXT"):
+    for choice in ("continue", "always", "stop", "TEXT"):
         assert re.search(rf"^ +{choice}  ", text, flags=re.MULTILINE)
 
 
@@ -229,65 +226,8 @@ def test_without_the_extra_the_command_names_it(missing: str) -> None:
 # --- A real terminal --------------------------------------------------------------------------
 
 
-class Terminal:
-    """The demo in a pseudo-terminal of 80 columns."""
-
-    def __init__(self, *args: str, **env: str) -> None:
-        self.output = ""
-        self.fd, inside = pty.openpty()
-        # Only a process with a controlling terminal is interrupted by Ctrl-C.
-        code = (
-            "import fcntl, termios\n"
-            "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-            "from langchain_loopguard.cli import main\n"
-            "main()"
-        )
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, "demo", *args],
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-            start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "40", **env},
-        )
-        os.close(inside)
-
-    def wait_for(self, text: str, seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while text not in self.output:
-            assert time.monotonic() < end, f"{text!r} never came; so far:\n{self.output}"
-            if not self._read():
-                assert text in self.output, f"ended without {text!r}:\n{self.output}"
-
-    def send(self, text: str) -> None:
-        os.write(self.fd, text.encode())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        os.close(self.fd)
-        self.process.kill()
-        self.process.wait(60)
-
-    def finish(self) -> int:
-        while self._read():
-            pass
-        return self.process.wait(60)
-
-    def _read(self) -> bool:
-        if not select.select([self.fd], [], [], 60)[0]:
-            return False
-        try:
-            chunk = os.read(self.fd, 65536)
-        except OSError:  # Linux says so when the other side has closed.
-            return False
-        self.output += chunk.decode(errors="replace")
-        return bool(chunk)
-
-
 def test_on_a_terminal_the_demo_asks_and_takes_the_answer() -> None:
-    with Terminal() as terminal:
+    with Terminal("demo") as terminal:
         terminal.wait_for("> ")
         assert "What was saved" not in terminal.output
         terminal.send("stop\n")
@@ -296,10 +236,10 @@ def test_on_a_terminal_the_demo_asks_and_takes_the_answer() -> None:
 
 
 def test_on_a_terminal_an_empty_line_asks_again() -> None:
-    with Terminal() as terminal:
+    with Terminal("demo") as terminal:
         terminal.wait_for("> ")
         terminal.send("\n")
-        terminal.wait_for("Type continue, stop, or a text")
+        terminal.wait_for("Type continue, always, stop, or a text")
         terminal.send("stop\n")
         assert terminal.finish() == 0
 
@@ -308,20 +248,19 @@ def test_on_a_terminal_an_empty_line_asks_again() -> None:
     "key", [pytest.param("\x04", id="ctrl-d"), pytest.param("\x03", id="ctrl-c")]
 )
 def test_on_a_terminal_leaving_at_the_question_is_no_crash(key: str) -> None:
-    with Terminal() as terminal:
+    with Terminal("demo") as terminal:
         terminal.wait_for("> ")
-        terminal.send(key)
-        assert terminal.finish() == 130
+        assert terminal.leave(key) == 130
         assert "Traceback" not in terminal.output
 
 
 def test_on_a_terminal_the_answer_option_asks_nothing() -> None:
-    with Terminal("--answer", "stop") as terminal:
+    with Terminal("demo", "--answer", "stop") as terminal:
         assert terminal.finish() == 0
         assert "What was saved" in terminal.output
 
 
 def test_no_color_is_respected_on_a_terminal() -> None:
-    with Terminal("--answer", "stop", NO_COLOR="1") as terminal:
+    with Terminal("demo", "--answer", "stop", NO_COLOR="1") as terminal:
         assert terminal.finish() == 0
         assert not re.search(r"\x1b\[[0-9;]*3\dm", terminal.output)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pty
 import re
 import resource
 import subprocess
@@ -19,6 +16,7 @@ from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.cli.app import app
 from tests.conversations import DATA
 from tests.replay.made_runs import batch, repeating, run, working
+from tests.terminal import Terminal
 
 SECRET = "sk-" + "ant-" + "Ab1" * 12
 
@@ -294,35 +292,17 @@ def test_away_from_a_terminal_there_is_no_progress_bar(write):
     assert process("replay", write(repeating(9))).stderr == b""
 
 
-def on_a_terminal(*args, until=None):
-    """Run in a pseudo-terminal, press Ctrl-C once `until` is shown; gives code and output."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        code = "from langchain_loopguard.cli import main; main()"
-        env = {**os.environ, "TERM": "xterm"}
-        os.execve(sys.executable, [sys.executable, "-c", code, *args], env)  # noqa: S606
-    shown = b""
-    with contextlib.suppress(OSError):  # What Linux says at the end of a pseudo-terminal.
-        while part := os.read(fd, 4096):
-            shown += part
-            if until is not None and re.search(until, shown):
-                os.write(fd, b"\x03")
-                until = None
-    os.close(fd)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
-
-
 def test_on_a_terminal_there_is_a_progress_bar(write):
-    code, shown = on_a_terminal("replay", write(*[repeating(9)] * 800))
-    assert code == 1
-    assert re.search(rb"reading .*MB", shown)
+    with Terminal("replay", write(*[repeating(9)] * 800)) as terminal:
+        assert terminal.finish() == 1
+        assert re.search(r"reading .*MB", terminal.output)
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(write):
-    path = write(*[repeating(9)] * 3000)
-    code, shown = on_a_terminal("replay", path, "--jobs", "2", until=rb"[1-9]\.\d/[\d.]+ MB")
-    assert code == 130
-    assert b"Traceback" not in shown
+    with Terminal("replay", write(*[repeating(9)] * 3000), "--jobs", "2") as terminal:
+        terminal.press("\x03", at=r"[1-9]\.\d/[\d.]+ MB")
+        assert terminal.finish() == 130
+        assert "Traceback" not in terminal.output
 
 
 def test_a_reader_that_leaves_early_is_no_error(write):

@@ -10,6 +10,7 @@ guard's own refusals are marked, and a call that a person answered in the tool's
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.load import load
@@ -21,7 +22,7 @@ from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import Events, call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.replay.conversation import Event
@@ -56,12 +57,15 @@ def messages_of(values: Iterable[Any]) -> list[BaseMessage]:
     return [message for message in loaded if message is not None]
 
 
-def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset()) -> list[Event]:
+def events_of(
+    messages: list[BaseMessage], replies: Mapping[str, str] = MappingProxyType({})
+) -> list[Event]:
     """Turn a message list into events.
 
     Args:
         messages: The messages in order.
-        approved: Ids of the AI messages that a person approved.
+        replies: For the id of an AI message the kind of what a person answered about its calls,
+            see `langchain.replies.Reply`.
     """
     events = Events()
     user: str | None = None
@@ -78,24 +82,25 @@ def events_of(messages: list[BaseMessage], approved: frozenset[str] = frozenset(
                     [call(one.get("id"), one.get("name"), one.get("args")) for one in step.calls],
                     usage=message.usage_metadata,
                 )
-                _add_results(
-                    events, step, approved=message.id is not None and message.id in approved
-                )
+                _add_results(events, step, replies.get(message.id or "", ""))
     return events.events
 
 
-def _add_results(events: Events, step: MessageStep, *, approved: bool) -> None:
+def _add_results(events: Events, step: MessageStep, reply: str) -> None:
     """Add what a live adapter would record of a step, and what was decided about it."""
     event = events.events[-1]
-    if approved or any(mark_of(one).approved for one in (step.message, *step.results)):
+    if reply == "always":
+        event["approved"] = "always"
+    elif reply in {"continue", "decisions"} or any(
+        mark_of(one).approved for one in (step.message, *step.results)
+    ):
         event["approved"] = True
     for result in step.for_core():
         failed = result["status"] == "error"
         events.result(result["tool_call_id"], result["content"], failed=failed)
-    by_guard = [message for message in step.results if result_by(message) == "guard"]
-    for message in by_guard:
-        event["refused"] = True
-        events.result(message.tool_call_id, message.content, failed=message.status == "error")
-    # A person's advice in a result's place begins a turn, as it does on a live agent.
-    if by_guard and all(message.status == "success" for message in by_guard):
+    for message in step.results:
+        if result_by(message) == "guard":
+            event["refused"] = True
+            events.result(message.tool_call_id, message.content, failed=message.status == "error")
+    if reply == "text":  # Advice begins a turn, as it does on a live agent.
         events.user()

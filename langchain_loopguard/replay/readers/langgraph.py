@@ -51,14 +51,15 @@ def read_thread(store: Store, thread: Thread, source: str) -> Conversation:
         if channel is not None:
             log.add_state(channel, _messages(values.get(channel)))
     messages = log.messages(channel)
-    return Conversation(source, thread.name, tuple(events_of(messages, frozenset(log.approved))))
+    return Conversation(source, thread.name, tuple(events_of(messages, log.replies)))
 
 
 @dataclass(slots=True)
 class _Log:
     """The messages that a thread's steps wrote, by channel."""
 
-    approved: list[str] = field(default_factory=list)
+    replies: dict[str, str] = field(default_factory=dict)
+    """For the id of an AI message the kind of what a person answered about its calls."""
     _channels: dict[str, _Line] = field(default_factory=dict)
     _asked: dict[tuple[str, str], bool] = field(default_factory=dict)
     _answers: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -87,11 +88,11 @@ class _Log:
             return
         for answer in answers if isinstance(answers, list) else [answers]:
             try:
-                kind = read_reply(answer, calls_of(message)).kind
+                reply = read_reply(answer, calls_of(message))
             except InvalidResumeError:
                 continue
-            if kind not in {"stop", "text"}:
-                self.approved.append(message.id)
+            runs = reply.kind != "decisions" or any(one.kind == "run" for one in reply.calls)
+            self.replies[message.id] = reply.kind if runs else "text"
 
     def add_state(self, channel: str, messages: list[BaseMessage]) -> None:
         """Merge in the messages of a checkpoint."""
