@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = ["cost_in_words", "cost_of", "steps_before"]
-
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 _TIMED_ID = re.compile(

@@ -12,23 +12,12 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.core.errors import LoopDetectedError, facts_of
+from langchain_loopguard.core.errors import LoopDetectedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from langchain_loopguard.core.decision import Decision
-
-__all__ = [
-    "NOBODY_TO_ASK",
-    "InvalidResumeError",
-    "LoopDetectedError",
-    "bubbling",
-    "error_of_facts",
-    "facts_of",
-    "is_signal",
-    "loop_error",
-]
 
 _E = TypeVar("_E", bound=Exception)
 

@@ -21,19 +21,6 @@ from langchain_loopguard.core.calls import call_id, call_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "SOURCE",
-    "Mark",
-    "ends_of",
-    "final_message",
-    "has_summary",
-    "is_generated",
-    "mark_of",
-    "replacement",
-    "result_by",
-    "with_mark",
-]
-
 SOURCE = "loop_guard"
 """What `lc_source` says on messages of the guard, and the key of a `Mark`."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
 
-__all__ = ["QUESTION", "Asked", "json_value", "make_question", "reply_schema"]
-
 QUESTION = "loop_detected"
 """The `type` of a question, by which the guard knows its own."""
 

@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = [
-    "complete",
-    "edited_message",
-    "only_calls",
-    "rewritten",
-    "surplus_results",
-    "without_calls",
-]
-
 _CALL_BLOCKS = {
     "tool_call": "args",
     "tool_use": "input",

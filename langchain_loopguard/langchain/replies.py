@@ -15,8 +15,6 @@ from typing import Any, Literal
 from langchain_loopguard.core.calls import call_id
 from langchain_loopguard.langchain.errors import InvalidResumeError, bubbling
 
-__all__ = ["FORMS", "CallReply", "Reply", "read_reply"]
-
 FORMS = (
     '"continue", "always", "stop", any other text (it is passed to the model), true, false, '
     '{"approved": true | false}, {"type": "continue" | "always" | "stop" | "cancelled" | '

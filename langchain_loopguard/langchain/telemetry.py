@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.outcome import Outcome
 
-__all__ = ["EVENT", "Adapter", "Count", "SignalFilter", "Stats", "Telemetry"]
-
 EVENT = "loop_guard"
 """The name of the event on every channel, and the prefix of names in runs and records."""
 
