@@ -118,9 +118,8 @@ def thread_key() -> str:
 def read_channel(key: str, *, fresh: bool = False) -> Any:
     """Read a channel of the graph that this is called in, `None` without it.
 
-    Args:
-        key: The channel's key; it need not be one of the node's own input.
-        fresh: Whether to see what the task has written up to now, the run's input at its start.
+    The key need not be one of the node's own input; `fresh` shows what the task has written up to
+    now, at the start the run's input.
     """
     read = _configurable().get(_READ)
     if read is None:
@@ -144,13 +143,10 @@ def running_channel(key: str) -> Any:
 
 
 def replaces_by_id(channel: Any) -> bool:
-    """Tell whether a message replaces one with the same id, and whether a history can be replaced.
+    """Tell whether a message replaces one with the same id, and a history can be replaced.
 
-    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them
-    apart but what they do, so a channel is asked with two messages of nobody's.
-
-    Args:
-        channel: A graph's channel; it is not changed.
+    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them apart
+    but what they do, so a copy of the channel is asked with two messages of nobody's.
     """
     if getattr(channel, "operator", None) is add_messages:
         return True

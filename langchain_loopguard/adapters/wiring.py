@@ -135,13 +135,9 @@ def add_loop_guard(
 
 
 def guard_stats(graph: Any) -> dict[Count, int]:
-    """Count what the guards that `add_loop_guard` put into a graph did, over all threads.
+    """Count what the guards of `add_loop_guard` did in a graph or its builder, over all threads.
 
-    Args:
-        graph: The builder, or the graph that it compiled to. Sub-graphs are asked for themselves.
-
-    Raises:
-        ValueError: If no guard was added to it.
+    Sub-graphs are asked for themselves. Raises `ValueError` if no guard was added to it.
     """
     builder = getattr(graph, "builder", graph)
     nodes = getattr(builder, "nodes", {}).values()
