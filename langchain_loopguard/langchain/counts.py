@@ -40,7 +40,7 @@ _TRAITS = 8
 _HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint")
 
 
-@dataclass(slots=True)
+@dataclass
 class Counts:
     """The place in a conversation, and what was said about it.
 
@@ -89,7 +89,8 @@ class Counts:
         """Note an AI message as the one counted last; one without a key leaves the place."""
         self.last = key or self.last
         if self.last and self.last not in self.recent:
-            self.recent = [*self.recent, self.last][-_RECENT:]
+            self.recent.append(self.last)
+            del self.recent[:-_RECENT]
 
     def is_new(self, decision: Decision, what: str) -> bool:
         """Note that a loop at its threshold is emitted; tells whether it is for the first time."""
@@ -124,8 +125,11 @@ class Counts:
 
     def to_state(self) -> dict[str, Any]:
         """Give it in JSON types, without what is as at the beginning."""
-        read = ((name, getattr(self, name)) for name in _FIELDS)
-        return {name: _copied(value) for name, value in read if value}
+        return {
+            name: value.copy() if type(value) in {list, dict} else value
+            for name, value in vars(self).items()
+            if value
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Counts:
@@ -151,13 +155,6 @@ class Counts:
             for name, metadata in list(dict(state.get("tools", {})).items())[:_TOOLS]
         }
         return counts
-
-
-_FIELDS: tuple[str, ...] = tuple(Counts.__slots__)
-
-
-def _copied(value: Any) -> Any:
-    return value.copy() if type(value) in {list, dict} else value
 
 
 def _loops(decision: Decision) -> list[str]:

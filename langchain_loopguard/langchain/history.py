@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.state import shown as shown_value
@@ -32,6 +32,7 @@ from langchain_loopguard.langchain.messages import (
     with_warnings,
     written_by_node,
 )
+from langchain_loopguard.langchain.question import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,9 +81,8 @@ class Reader:
     def knows(self, messages: Sequence[BaseMessage]) -> bool:
         """Tell whether a history is that of this conversation, perhaps trimmed or forked.
 
-        It is where one of the last AI messages is in it, or the very first message, or a summary.
-        Else the thread's id is used again: with another store, or after the thread was deleted.
-        Before the first step every history is.
+        That is where one of the last AI messages is in it, the very first message, or a summary.
+        Otherwise the thread's id is used again: with another store, or after a deletion.
         """
         if not self.counts.recent:
             return True
@@ -129,7 +129,7 @@ class Reader:
 
         Returns:
             What the results that were read last revealed, `None` without any. Its findings are
-            warnings, whatever their action: nothing is about to run. `emit` says which are new.
+            warnings, whatever their action: nothing is about to run.
         """
         if not self.counts.first:
             self.counts.first = next((short(m.id) for m in messages if m.id), "")
@@ -161,13 +161,10 @@ class Reader:
     def check(self, step: MessageStep, caller: str = "") -> Decision:
         """Count the calls of a step that is about to run, and say what was found.
 
-        Asked again about the same message it gives the same decision and counts nothing. In
-        another process, where the decision is not known, a message already counted is allowed:
-        its verdict was carried out before its counts were saved.
-
-        Args:
-            step: The step; `read` has read all that stands before it.
-            caller: The agent's name, where the message doesn't say it.
+        `read` has read all that stands before it. Asked again, it gives the same decision and
+        counts nothing. In another process a message already counted is allowed: its verdict was
+        carried out before its counts were saved. `caller` names the agent where the message
+        doesn't say it.
         """
         key = key_of(step.message)
         if not key or key != self.counts.last:
@@ -185,23 +182,7 @@ class Reader:
         """
         decision = self.check(step, caller)
         if decision.action < Action.ASK:
-            found = question.get("findings") or [{}]
-            told = str(question.get("message") or "")
-            findings = tuple(
-                Finding(
-                    str(one.get("rule", "")),
-                    Action.ASK,
-                    tools=[str(tool) for tool in one.get("tools", ())],
-                    count=int(one.get("count", 0)),
-                    threshold=int(one.get("threshold", 0)),
-                    since=int(one.get("since", 0)),
-                    loop="",
-                    to_model="",
-                    to_person=told if at == 0 else "",
-                )
-                for at, one in enumerate(found)
-            )
-            self._decision = Decision(Action.ASK, findings, decision.record)
+            self._decision = Decision(Action.ASK, findings_of(question), decision.record)
 
     def forget_step(self) -> None:
         """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""
@@ -217,14 +198,7 @@ class Reader:
         outcome: Outcome,
         edited: AIMessage | None = None,
     ) -> None:
-        """Note what becomes of a step; call it for every step with findings.
-
-        Args:
-            step: The step.
-            decision: What was found.
-            outcome: What is done about it.
-            edited: The AI message with the calls that a person changed, if any were.
-        """
+        """Note what becomes of a step with findings; `edited` holds calls that a person changed."""
         if outcome.asked:
             self.counts.note_question(decision)
         if outcome.core in {"approve", "always"}:

@@ -94,12 +94,10 @@ class CallOutcome:
 
     Attributes:
         do: `run` it, `replace` its result by the guard's own message, `fail` it with a message
-            that counts as its result (its arguments can't be parsed, so no tool runs it), or
-            `leave` it: the host has given its result already.
-        text: What the model reads in place of a result.
-        status: The status of that message.
-        name: The tool to run instead, where a person changed the call.
-        args: The arguments to run it with, where a person changed the call.
+            that counts as its result (no tool runs arguments that can't be parsed), or `leave` it:
+            the host has given its result already.
+        text: What the model reads in place of a result, with this `status`.
+        args: The arguments to run it with and, in `name`, the tool, where a person changed it.
     """
 
     do: Literal["run", "replace", "fail", "leave"]
@@ -137,11 +135,6 @@ class Outcome:
     final: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     asked: bool = False
-
-    @property
-    def edited(self) -> bool:
-        """Whether a person changed a call."""
-        return any(call.args is not None for call in self.calls)
 
     @property
     def prevented(self) -> int:
@@ -198,12 +191,9 @@ class Detected(NamedTuple):
 def resolve(options: Options, detected: Detected) -> tuple[Mode, Reply | None]:
     """Find the mode, asking the option's callable where it is one.
 
-    The callable gives one of `MODES`, or an answer as a person would (`True`, `"stop"`, a text,
-    a mapping: see `replies.FORMS`), or `None` to warn. It is called for loops only, never for
-    warnings, and again when a node that it let interrupt is resumed.
-
-    Raises:
-        InvalidResumeError: If it gives nothing of that kind.
+    The callable gives one of `MODES`, or an answer as a person would (see `replies.FORMS`), or
+    `None` to warn; anything else raises `InvalidResumeError`. It is called for loops only, and
+    again when a node that it interrupted is resumed.
     """
     chosen: Any = options.on_detected
     if not callable(chosen):
@@ -227,16 +217,7 @@ def decide(
     options: Options,
     reply: Reply | None = None,
 ) -> Outcome:
-    """Look a step up in the table.
-
-    Args:
-        decision: What was found about it.
-        step: The step.
-        mode: What the user wants done about loops; see `resolve`.
-        can_ask: Whether a question can be resumed.
-        options: The adapter's options; of them the wording counts.
-        reply: What a person answered, `None` as long as nobody did.
-    """
+    """Look a step up in the table; `mode` is what `resolve` gives, `reply` what a person said."""
     if reply is not None and reply.kind == "decisions":
         reply = _without_runs(reply)
     row = _row(_FOUND[decision.action], mode, can_ask=can_ask, reply=reply)
