@@ -387,12 +387,14 @@ class Reader:
             marks = [mark_of(one) for one in (message, *believe.results)]
             before = [mark_of(one).before for one in after]
             if "approved" in before or any(mark.approved for mark in marks):
+                self.counts.note_question(decision)
                 self.guard.approve(decision)
                 self._decision = _allowed(decision.record)
             elif not {"refused", "advised"}.isdisjoint(before):
                 self.guard.refuse(decision)
                 self.counts.is_open = False
                 if "advised" in before:
+                    self.counts.note_question(decision)
                     self.start_turn()
         return self._decision
 
@@ -407,6 +409,7 @@ class Reader:
         if step.held_back and decision.action >= Action.ASK:
             self.guard.refuse(decision)
             if any(mark_of(result).advised for result in step.results):
+                self.counts.note_question(decision)
                 self.start_turn()
             return None
         revealed = self.guard.record_results(decision.record, step.for_core())

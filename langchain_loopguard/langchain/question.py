@@ -124,7 +124,7 @@ def make_question(
         "cost": cost,
         "cost_in_all": in_all,
         "asked_before": asked.times,
-        "tool_call_ids": [str(call.get("id") or "") for call in calls],
+        "tool_call_ids": [json_value(call.get("id") or "") for call in calls],
         "action_requests": requests,
         "review_configs": [
             {"action_name": item["name"], "allowed_decisions": list(allowed)} for item in requests

@@ -1,4 +1,4 @@
-"""What do these tests do to the log? Nothing: the faults that they provoke are told there."""
+"""Silence the package's log: these tests provoke the faults that it reports."""
 
 import logging
 

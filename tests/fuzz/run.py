@@ -2,12 +2,11 @@
 
 Each target runs in a process of its own, guided by coverage where atheris is installed and by
 seeded chance otherwise. Prints a table and ends with 1 when an input was a fault; the input is
-kept in a file, which `--again FILE --target T` runs once more.
+kept in a file, which `--again FILE --target T` runs again.
 """
 
 import argparse
 import logging
-import os
 import random
 import re
 import subprocess
@@ -16,9 +15,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.kept import KEPT
-
-HINT = "by chance alone; for guidance by coverage: pip install atheris (Linux, Python 3.11 to 3.14)"
 LONGEST = 384
 """Bytes of an input: enough for a handful of messages."""
 
@@ -28,21 +24,21 @@ SHORT, LONG = 40, 0.2
 
 def main():
     options = _options()
-    if options.alone:
-        _alone(options)
+    if options.alone or options.again:
+        logging.getLogger("langchain_loopguard").setLevel(logging.CRITICAL)
+        _guided(options) if options.guided and not options.again else _by_chance(options)
         return
-    from tests.fuzz.targets import SHARES, TARGETS
+    from tests.fuzz.targets import TARGETS
 
     names = options.target or list(TARGETS)
-    whole = sum(SHARES[name] for name in names)
+    whole = sum(TARGETS[name][1] for name in names)
     if not options.guided:
-        print(HINT)  # noqa: T201
+        print("by chance alone; for guidance by coverage: pip install --group fuzz")  # noqa: T201
     print(f"{'target':<12} {'inputs':>10} {'seconds':>8}  faults", flush=True)  # noqa: T201
     total = faults = 0
     for name in names:
-        inputs = max(options.inputs * SHARES[name] // whole, options.least)
         started = time.monotonic()
-        done, fault = _run(name, inputs, options)
+        done, fault = _apart(name, options.inputs * TARGETS[name][1] // whole, options)
         total, faults = total + done, faults + bool(fault)
         spent = time.monotonic() - started
         print(f"{name:<12} {done:>10,} {spent:>8.0f}  {fault or 0}", flush=True)  # noqa: T201
@@ -53,7 +49,6 @@ def main():
 def _options():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run")
     parser.add_argument("--inputs", type=int, default=100_000, help="how many, over all targets")
-    parser.add_argument("--least", type=int, default=0, help="how many for each target at least")
     parser.add_argument("--target", action="append", help="only this target; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()))
@@ -66,11 +61,10 @@ def _options():
     except ImportError:
         options.by_chance = True
     options.guided = not options.by_chance
-    options.alone = options.alone or options.again is not None
     return options
 
 
-def _run(name, inputs, options):
+def _apart(name, inputs, options):
     """Run one target in a process of its own; gives the inputs done and what went wrong."""
     command = [
         sys.executable, "-m", "tests.fuzz.run", "--alone", "--target", name,
@@ -78,62 +72,41 @@ def _run(name, inputs, options):
         *(["--by-chance"] if options.by_chance else []),
     ]  # fmt: skip
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    done = [
-        int(found)
-        for found in re.findall(r"(?:Done |stat::number_of_executed_units: )(\d+)", ended.stderr)
-    ]
-    if ended.returncode == 0 and done:
-        return done[-1], ""
-    return done[-1] if done else 0, f"see {_told(name, ended, options)}"
-
-
-def _told(name, ended, options):
+    found = re.findall(r"(?:Done |stat::number_of_executed_units: )(\d+)", ended.stderr)
+    done = int(found[-1]) if found else 0
+    if ended.returncode == 0 and found:
+        return done, ""
     file = options.keep / f"{name}.txt"
     file.write_text(ended.stdout + ended.stderr)
-    return file
+    return done, f"see {file}"
 
 
-# --- One target, in this process ------------------------------------------------------------------
-
-
-def _alone(options):
-    name = options.target[0]
-    logging.getLogger("langchain_loopguard").setLevel(logging.CRITICAL)
-    if options.again is not None:
-        from tests.fuzz.targets import TARGETS
-
-        TARGETS[name](options.again.read_bytes())
-    elif options.by_chance:
-        _by_chance(name, options)
-    else:
-        _guided(name, options)
-
-
-def _guided(name, options):
+def _guided(options):
     import atheris
 
     with atheris.instrument_imports(include=["langchain_loopguard"]):
         from tests.fuzz.targets import TARGETS
+    name = options.target[0]
     with tempfile.TemporaryDirectory() as folder:
-        for number, data in enumerate([*KEPT.get(name, ()), *_some(options.seed, 200)]):
+        for number, data in enumerate(some(options.seed, 200)):
             Path(folder, str(number)).write_bytes(data)
         arguments = [
             sys.argv[0], f"-runs={options.inputs}", f"-seed={options.seed}",
             f"-max_len={LONGEST}", "-timeout=60", "-rss_limit_mb=4096", "-len_control=0",
             "-print_final_stats=1", f"-artifact_prefix={options.keep}/{name}-", folder,
         ]  # fmt: skip
-        atheris.Setup(arguments, TARGETS[name])
+        atheris.Setup(arguments, TARGETS[name][0])
         atheris.Fuzz()
 
 
-def _by_chance(name, options):
+def _by_chance(options):
     from tests.fuzz.targets import TARGETS
 
-    target = TARGETS[name]
-    done = 0
-    for data in [*KEPT.get(name, ()), *_some(options.seed, options.inputs)]:
+    name, done = options.target[0], 0
+    again = options.again and [options.again.read_bytes()]
+    for data in again or some(options.seed, options.inputs):
         try:
-            target(data)
+            TARGETS[name][0](data)
         except BaseException:
             file = options.keep / f"{name}-fault"
             file.write_bytes(data)
@@ -143,7 +116,8 @@ def _by_chance(name, options):
     print(f"Done {done} runs", file=sys.stderr)  # noqa: T201
 
 
-def _some(seed, count):
+def some(seed, count):
+    """Make inputs by seeded chance."""
     made = random.Random(seed)
     for _ in range(count):
         # Most faults need few bytes, and short inputs are the quick ones.
@@ -152,5 +126,4 @@ def _some(seed, count):
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONHASHSEED", "0")
     main()

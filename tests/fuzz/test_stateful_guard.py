@@ -1,4 +1,4 @@
-"""Does a guard keep its promises whatever it is told, in whatever order?"""
+"""Does a guard keep its promises whatever it is handed, in whatever order?"""
 
 import json
 
@@ -19,10 +19,9 @@ odd = st.one_of(
     st.none(),
     st.integers(),
     st.floats(),
-    st.text(max_size=6),
     st.binary(max_size=4),
     st.recursive(
-        st.integers() | st.sampled_from(["\ud800", SECRET, ""]),
+        st.integers() | st.sampled_from(["\ud800", SECRET, "", "a"]),
         lambda inner: (
             st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
         ),
@@ -32,27 +31,18 @@ odd = st.one_of(
 )
 names = st.sampled_from(["read_file", "edit", "bash", "wait", "search", "x" * 300, ""])
 arguments = st.sampled_from([{"q": SECRET}, {"q": 1}, {"q": 2}, {}, None]) | odd
-calls = st.lists(
-    st.fixed_dictionaries(
-        {"name": names, "args": arguments, "id": st.sampled_from(["1", "2", None])}
-    )
-    | odd,
+ids = st.sampled_from(["1", "2", None])
+some_calls = st.lists(
+    st.fixed_dictionaries({"name": names, "args": arguments, "id": ids}) | odd,
     min_size=1,
     max_size=3,
 )
 contents = st.sampled_from(["same", "", SECRET, "a\nb\nc\nd", "took 5 s", "took 6 s"]) | odd
-answers = st.lists(
-    st.fixed_dictionaries(
-        {
-            "tool_call_id": st.sampled_from(["1", "2", None]),
-            "content": contents,
-            "status": st.sampled_from(["success", "error", None]),
-        }
-    )
-    | odd,
+statuses = st.sampled_from(["success", "error", None])
+some_results = st.lists(
+    st.fixed_dictionaries({"tool_call_id": ids, "content": contents, "status": statuses}) | odd,
     max_size=3,
 )
-
 
 # Made when used: hypothesis shows what it draws.
 HOSTILE = {"!object": HostileObject, "!text": lambda: HostileText("a"), "!dict": HostileDict}
@@ -77,30 +67,34 @@ class GuardMachine(RuleBasedStateMachine):
         self.guard = LoopGuard(self.policy)
         self.other = LoopGuard(self.policy)
         self.decision = None
-        self.batch = []
+        self.calls = []
+        self.given = (None, b"null")
 
     def restored(self):
         state = json.loads(json.dumps(self.other.to_state(), allow_nan=False))
         self.other = LoopGuard.from_state(self.policy, state)
         return self.other
 
-    @rule(batch=calls)
-    def check(self, batch):
-        self.batch = made(batch)
-        self.decision = self.guard.check(self.batch)
-        same(self.decision, self.restored().check(self.batch))
+    def twin(self, other):
+        """Give the last decision as the other guard has it."""
+        twin = Decision(self.decision.action, self.decision.findings, other.record_for(self.calls))
+        twin.record.used = self.decision.record.used
+        return twin
+
+    @rule(calls=some_calls)
+    def check(self, calls):
+        self.calls = made(calls)
+        self.decision = self.guard.check(self.calls)
+        same(self.decision, self.restored().check(self.calls))
 
     @precondition(lambda self: self.decision is not None)
-    @rule(results=answers)
+    @rule(results=some_results)
     def record(self, results):
-        results = made(results)
-        used = self.decision.record.used
+        results, other = made(results), self.restored()
+        twin, used = self.twin(other), self.decision.record.used
         before = orjson.dumps(self.guard.to_state())
         after = self.guard.record_results(self.decision.record, results)
-        other = self.restored()
-        record = other.record_for(self.batch)
-        record.used = used
-        same(after, other.record_results(record, results))
+        same(after, other.record_results(twin.record, results))
         if used:
             assert after.action is Action.ALLOW
             assert orjson.dumps(self.guard.to_state()) == before
@@ -108,48 +102,51 @@ class GuardMachine(RuleBasedStateMachine):
     @rule(step=st.sampled_from([0, 1, 1, 1]))
     def repeat(self, step):
         """Do what a loop does, so that findings, refusals and stops come up."""
-        batch = [{"name": "search", "args": {"q": SECRET, "n": step}, "id": "1"}]
         for _ in range(4):
-            self.check(batch)
+            self.check([{"name": "search", "args": {"q": SECRET, "n": step}, "id": "1"}])
             self.record([{"id": "1", "content": "same"}])
 
     @precondition(lambda self: self.decision is not None)
     @rule()
     def refuse(self):
-        record = self.decision.record
-        used, action = record.used, self.decision.action
-        self.guard.refuse(self.decision)
-        assert record.used
         other = self.restored()
-        twin = Decision(action, self.decision.findings, other.record_for(self.batch))
-        twin.record.used = used
-        other.refuse(twin)
-        assert other.to_state()["refused"] == self.guard.to_state()["refused"]
+        other.refuse(self.twin(other))
+        self.guard.refuse(self.decision)
+        assert self.decision.record.used
 
     @precondition(lambda self: self.decision is not None)
-    @rule()
-    def approve(self):
-        self.guard.approve(self.decision)
-        self.restored().approve(self.decision)
+    @rule(always=st.booleans())
+    def approve(self, always):
+        other = self.restored()
+        other.approve(self.twin(other), always=always)
+        self.guard.approve(self.decision, always=always)
 
     @rule()
-    def human_message(self):
-        self.guard.human_message()
-        self.restored().human_message()
+    def start_turn(self):
+        self.guard.start_turn()
+        self.restored().start_turn()
 
     @rule(text=st.sampled_from(["I go on.", SECRET, "\ud800", ""]) | st.text(max_size=5))
-    def prose(self, text):
-        same(self.guard.prose(text), self.restored().prose(text))
+    def observe(self, text):
+        self.guard.observe(text)
+        self.restored().observe(text)
 
     @invariant()
-    def the_state_is_small_and_tells_nothing(self):
+    def the_state_is_small_and_holds_no_secret(self):
         written = orjson.dumps(self.guard.to_state())
         assert len(written) <= MOST_STATE
         assert SECRET.encode() not in written
 
     @invariant()
-    def both_have_seen_as_much(self):
-        assert self.guard.ledger() == self.other.ledger()
+    def a_state_that_was_given_stays_as_it_was(self):
+        state, written = self.given
+        assert orjson.dumps(state) == written
+        state = self.guard.to_state()
+        self.given = (state, orjson.dumps(state))
+
+    @invariant()
+    def both_have_counted_as_much(self):
+        assert self.guard.to_state() == self.other.to_state()
 
 
 def same(one, other):
@@ -163,7 +160,7 @@ def same(one, other):
 POLICIES = {
     "default": LoopGuardPolicy(),
     "seed": LoopGuardPolicy.seed(),
-    "early": LoopGuardPolicy(max_refusals=1).tune(same_answer={"warn": 2, "ask": 2}),
+    "early": LoopGuardPolicy(max_refusals=1).tune(repeat={"warn": 2, "ask": 2}),
     "signals": LoopGuardPolicy.signals(),
     "openclaw": LoopGuardPolicy.preset("openclaw"),
 }

@@ -99,7 +99,9 @@ class _Cycle(OwnRule):
         return None
 
     def to_state(self) -> Any:
-        return [[[f"{identity:x}", tools] for identity, tools in self._last], self._equal]
+        # Copies: a host may write the state down later, when the next steps have been counted.
+        last = [[f"{identity:x}", tools] for identity, tools in self._last]
+        return [last, [[*equal] for equal in self._equal]]
 
     def load_state(self, stored: Any) -> None:
         last, equal = state.entries(stored, 2)
