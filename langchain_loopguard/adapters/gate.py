@@ -274,8 +274,9 @@ class Gate:
             )
         edited = None
         try:
-            if outcome.edited:
-                edited = edited_message(step.message, outcome.edits(calls))
+            edits = outcome.edits(calls)
+            if edits:
+                edited = edited_message(step.message, edits)
             reader.settle(step, decision, outcome, edited)
             self.telemetry.emit(decision, outcome, is_new=reader.emit(decision, outcome.emit))
         except Exception as error:  # noqa: BLE001 - what was decided is carried out all the same

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.state import shown as shown_value
@@ -32,6 +32,7 @@ from langchain_loopguard.langchain.messages import (
     with_warnings,
     written_by_node,
 )
+from langchain_loopguard.langchain.question import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -185,23 +186,7 @@ class Reader:
         """
         decision = self.check(step, caller)
         if decision.action < Action.ASK:
-            found = question.get("findings") or [{}]
-            told = str(question.get("message") or "")
-            findings = tuple(
-                Finding(
-                    str(one.get("rule", "")),
-                    Action.ASK,
-                    tools=[str(tool) for tool in one.get("tools", ())],
-                    count=int(one.get("count", 0)),
-                    threshold=int(one.get("threshold", 0)),
-                    since=int(one.get("since", 0)),
-                    loop="",
-                    to_model="",
-                    to_person=told if at == 0 else "",
-                )
-                for at, one in enumerate(found)
-            )
-            self._decision = Decision(Action.ASK, findings, decision.record)
+            self._decision = Decision(Action.ASK, findings_of(question), decision.record)
 
     def forget_step(self) -> None:
         """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""

@@ -139,11 +139,6 @@ class Outcome:
     asked: bool = False
 
     @property
-    def edited(self) -> bool:
-        """Whether a person changed a call."""
-        return any(call.args is not None for call in self.calls)
-
-    @property
     def prevented(self) -> int:
         """How many calls do not run because of it."""
         return sum(call.do == "replace" for call in self.calls)
@@ -227,16 +222,7 @@ def decide(
     options: Options,
     reply: Reply | None = None,
 ) -> Outcome:
-    """Look a step up in the table.
-
-    Args:
-        decision: What was found about it.
-        step: The step.
-        mode: What the user wants done about loops; see `resolve`.
-        can_ask: Whether a question can be resumed.
-        options: The adapter's options; of them the wording counts.
-        reply: What a person answered, `None` as long as nobody did.
-    """
+    """Look a step up in the table; `mode` is what `resolve` gives, `reply` what a person said."""
     if reply is not None and reply.kind == "decisions":
         reply = _without_runs(reply)
     row = _row(_FOUND[decision.action], mode, can_ask=can_ask, reply=reply)
