@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.wording import Wording
     from langchain_loopguard.policy import LoopGuardPolicy
 
-__all__ = ["LoopGuardNode", "LoopGuardState"]
-
 
 def _newest(old: Any, new: Any) -> Any:
     return new or old

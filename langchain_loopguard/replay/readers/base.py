@@ -206,7 +206,9 @@ def events_by_message(
 
 
 _CALL_KEY = re.compile(r"(?i)(?:tool|function)_?(?:calls?|uses?|invocations?|requests?)")
-_CALL_KIND = re.compile(r"(?i).*(?:tool|function|mcp).*(?:call|use|invocation|request)s?")
+_CALL_KIND = re.compile(
+    r"(?i)\A.{0,40}?(?:tool|function|mcp).{0,40}?(?:call|use|invocation|request)s?"
+)
 _KINDS = frozenset({"type", "kind", "part_kind"})
 _ASIDE = frozenset({"tools", "functions", "toolConfig", "metadata", "usage", "extra", "args"})
 _DEEP = 6
