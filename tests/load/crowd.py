@@ -155,14 +155,22 @@ def crowd(guard: str, way: str, users: int, steps: int) -> Result:
             done.wrong.append(f"user {user}: {outcome}")
     del came
     done.kept = memory() - before
-    left = {"threads": threading.active_count() - threads}
+    if threading.active_count() > threads:
+        done.left["threads"] = threading.active_count() - threads
     if agent.handler is not None:
-        left["runs"] = len(agent.handler._runs)
-        left["sessions"] = len(agent.handler._reading.conversations._sessions)
-        conversations = len(agent.handler._reading.conversations)
-        left["conversations over the limit"] = max(0, conversations - 1000)
-    done.left = {name: count for name, count in left.items() if count}
+        done.left |= left_of(agent.handler, 1000)
     return done
+
+
+def left_of(handler: LoopGuardCallbackHandler, limit: int) -> dict[str, int]:
+    """Count what a handler keeps when no run is under way, and should not."""
+    kept = handler._deciding._table
+    left = {
+        "runs": len(handler._runs),
+        "sessions": len(kept._sessions),
+        "conversations over the limit": max(0, len(kept) - limit),
+    }
+    return {name: count for name, count in left.items() if count}
 
 
 def run(agent: Agent, way: str, users: int) -> list[str]:
@@ -201,4 +209,4 @@ def memory() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-__all__ = ["WAYS", "Agent", "Result", "crowd", "guards", "memory"]
+__all__ = ["WAYS", "Agent", "Result", "crowd", "guards", "left_of", "memory"]

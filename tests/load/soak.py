@@ -26,7 +26,7 @@ from langchain_loopguard import (
     LoopGuardPolicy,
 )
 from tests.hosts import ScriptedChatModel, agent_graph, ai_calls, lcel_chain
-from tests.load.crowd import memory
+from tests.load.crowd import left_of, memory
 
 _WINDOWS = 10
 """How often memory and time are looked at."""
@@ -142,7 +142,7 @@ def _guard(result: Result, batches: int) -> Iterator[int]:
             }
             guard.record_results(decision.record, [answer])
         if number % 5000 == 0:
-            guard.human_message()
+            guard.start_turn()
         if number % 1000 == 0:
             result.state = max(result.state, len(json.dumps(guard.to_state())))
         if (number + 1) % window == 0:
@@ -201,7 +201,7 @@ def _agents(result: Result, batches: int) -> Iterator[int]:
                 yield window * steps
 
     yield from RunnableLambda(work).stream(0, {"callbacks": [handler]})
-    result.left = _left(handler)
+    result.left = left_of(handler, _REMEMBERED)
 
 
 class _Forgetful(ScriptedChatModel):
@@ -232,23 +232,13 @@ def _serve(result: Result, talk: RunnableLambda, batches: int, each: int) -> Ite
             if (number + 1) % window == 0:
                 yield window * each
     result.wrong += waiting.wrong
-    result.left = _left(handler)
+    result.left = left_of(handler, _REMEMBERED)
 
 
 def _handler() -> LoopGuardCallbackHandler:
     return LoopGuardCallbackHandler(
         LoopGuardPolicy.seed(), on_detected="raise", fail_open=False, max_conversations=_REMEMBERED
     )
-
-
-def _left(handler: LoopGuardCallbackHandler) -> dict[str, int]:
-    kept = handler._reading.conversations
-    left = {
-        "runs": len(handler._runs),
-        "sessions": len(kept._sessions),
-        "conversations over the limit": max(0, len(kept) - _REMEMBERED),
-    }
-    return {name: count for name, count in left.items() if count}
 
 
 class _Waiting:

@@ -41,7 +41,7 @@ def test_the_state_of_a_guard_stays_small():
     assert 0 < soaked("guard", BATCHES["guard"], traced=True).state <= 8 * 1024
 
 
-def test_a_handler_keeps_no_answers_of_batches_that_are_done():
+def test_a_handler_keeps_no_results_of_steps_that_are_done():
     # It would grow by what the tools answer, times the conversations that it remembers.
     size, steps = 100_000, 20
 
@@ -63,6 +63,6 @@ def test_a_handler_keeps_no_answers_of_batches_that_are_done():
         kept = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(handler._reading.conversations) == 1
+    assert len(handler._deciding._table) == 1
     # One answer may be kept, that of the batch that was last, beside what names the calls.
     assert kept < 4 * size
