@@ -8,7 +8,9 @@ swallowed is asked again there, and counted as lost.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -16,6 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_loopguard.adapters.conversations import Pending, Said, Session
 from langchain_loopguard.adapters.finding import StepFinder, can_ask, in_task, is_users
 from langchain_loopguard.adapters.gate import Gate
+from langchain_loopguard.adapters.runs import RunTree
 from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
 from langchain_loopguard.langchain.errors import error_of_facts, loop_error
 from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, mark_of, with_mark
@@ -27,8 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from langchain_loopguard.adapters.conversations import Conversation
-    from langchain_loopguard.adapters.gate import Ask
-    from langchain_loopguard.adapters.runs import Run, RunTree
+    from langchain_loopguard.adapters.runs import Run
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.messages import MessageStep
@@ -50,43 +52,70 @@ _BY_PERSON = "A person stopped the run."
 _NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
 
 
-class _Told:
-    """A tool, as far as a run of it tells what it declares."""
-
-    def __init__(self, name: str, metadata: Mapping[str, Any]) -> None:
-        self.name = name
-        self.metadata = metadata
-
-
 class Deciding:
     """Carries out what the gate decides about the steps of one handler."""
 
     def __init__(
         self,
         options: Options,
-        runs: RunTree,
-        lock: Any,
         *,
         scope: str,
         messages_key: str,
         limit: int,
         notify: Callable[[Decision], None] | None,
     ) -> None:
-        """Take the handler's options; `lock` guards the runs and the conversations."""
+        """Take the handler's options; nothing is seen yet."""
         self.gate = Gate(options, "callback")
         self.gate.telemetry.notify = notify
         self._options = options
-        self._runs = runs
-        self._lock = lock
         self._key = messages_key
-        self._finding = StepFinder(self.gate, runs, scope=scope, limit=limit)
+        self._runs = RunTree()
+        self._finding = StepFinder(self.gate, self._runs, scope=scope, limit=limit)
         self._table = self._finding.table
+        self._lock = threading.RLock()  # Guards the runs and the table.
 
     def fault(self, error: Exception) -> None:
         """Count and log a fault of the guard, or raise it."""
         if not self._options.fail_open:
             raise error
         self.gate.telemetry.fault(error)
+
+    # --- Chains ---------------------------------------------------------------------------
+
+    def chain_starts(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        inputs: Any,
+    ) -> None:
+        """Place a run; lend a node copies of results, into which warnings can be written."""
+        with self._lock:
+            run = self._runs.start(run_id, parent_run_id, metadata)
+            if not run.ns or type(inputs) is not dict:
+                self._runs.took(run, inputs)
+            elif run.attempt is run_id and self._options.on_detected != "observe":
+                kept = self._agent_of(run, self._table.known_session(run.session), around="")
+                warned = kept.reader.counts.warnings if kept is not None else ()
+                lend(run, inputs, self._key, warned)
+
+    def chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
+        """Write marks into what the host is about to save; end a run that no model has ended."""
+        with self._lock:
+            session = self._table.known_session(run_id)
+            run = self._ended(run_id)
+            if run is not None and run.ns:
+                around = session or self._table.known_session(run.session)
+                kept = self._agent_of(run, around, around=run.around)
+                if kept is not None and kept.marks:
+                    write_marks(kept, outputs)
+        if run is None or session is None or session.ending is None or session.delivered:
+            return None
+        return session.loop if session.ending.next == "raise" else None
+
+    def _agent_of(self, run: Run, session: Session | None, *, around: str) -> Conversation | None:
+        key = session.agents.get((run.scope, around)) if session is not None else None
+        return self._table.find(key)
 
     # --- Tools ----------------------------------------------------------------------------
 
@@ -108,7 +137,8 @@ class Deciding:
         kept = place.kept
         with kept.lock:
             if not _HINTS.isdisjoint(run.metadata):
-                kept.reader.declare([_Told(call["name"], run.metadata)])
+                tool = SimpleNamespace(name=call["name"], metadata=run.metadata)
+                kept.reader.declare([tool])
             pending = self._finding.step_of_call(place, run, session, call, again=again)
             run.is_tool, run.call_id, run.kept, run.pending = True, call["id"], kept, pending
             if session.ending is not None and pending.outcome is None:
@@ -116,7 +146,8 @@ class Deciding:
                     session.delivered = True
                     return session.loop
                 session.seen.add(kept.key)
-                pending.settle(self._ended_too(session.ending, pending))
+                held = CallOutcome("replace", self._options.wording.stopped)
+                pending.settle(Outcome(session.ending.next, (held,) * len(pending.calls)))
             signal = self._decide(kept, pending, run)
             return signal or self._hold_back(kept, pending, run, session)
 
@@ -157,12 +188,6 @@ class Deciding:
 
         return RefusedCallError(loop, mine.text)
 
-    def _ended_too(self, ending: Outcome, pending: Pending) -> Outcome:
-        """Stop the calls of another step of a run that ends."""
-        calls = pending.step.calls if pending.step.late else pending.step.open_calls
-        text = self._options.wording.stopped
-        return Outcome(ending.next, tuple(CallOutcome("replace", text) for _ in calls))
-
     # --- Models ---------------------------------------------------------------------------
 
     def model_starts(
@@ -176,9 +201,7 @@ class Deciding:
         with self._lock:
             run = self._runs.start(run_id, parent_run_id, metadata)
             if run.metadata.get("lc_source"):
-                return (
-                    None  # A framework calls a model for its own ends, to summarise for instance.
-                )
+                return None  # A framework's own call of a model, to summarise for instance.
             session = self._table.session(run.session)
             kept = run.kept = self._finding.of_model(run, sent)
         if session.ending is not None:
@@ -235,15 +258,19 @@ class Deciding:
         """
         last = next((one for one in reversed(history) if isinstance(one, AIMessage)), None)
         pending = kept.steps.get(key_of(last)) if last is not None else None
-        if pending is not None and pending.runs_unasked:
-            return None  # Nearly every model call continues such a step.
+        if pending is not None and pending.outcome is not None:
+            if pending.outcome.next == "run" and pending.question is None:
+                return None  # Nearly every model call continues such a step.
         step = last_step(history)
         if step is None or not step.calls or not step.late:
             return None
-        if pending is not None and pending.outcome is None and _is_marked(step):
-            # Another process has decided, and said so in the results.
-            kept.reader, pending = self._table.new_reader(), None
-            kept.steps.clear()
+        if pending is not None and pending.outcome is None:
+            if _is_marked(step):  # Another process has decided, and said so in the results.
+                kept.reader, pending = self._table.new_reader(), None
+                kept.steps.clear()
+            elif pending.question is not None and run.ns not in pending.question.tasks:
+                self.gate.telemetry.stats.add("lost")  # It was asked elsewhere, and swallowed.
+                pending = None
         if pending is None:
             ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
             if ends:  # It was to end in a process that has died.
@@ -252,30 +279,13 @@ class Deciding:
                 return self._end_with(session, ending, error_of_facts(ends), kept, run)
             if _is_marked(step) or key_of(step.message) in self._table.decided:
                 return None
-        elif pending.outcome is None and pending.is_lost(run.ns):
-            self.gate.telemetry.stats.add("lost")
-            pending = None
-        if pending is None:
             self._finding.read(kept, history[: step.index])
             pending = kept.add(Pending(step, history, in_state=not run.sent))
         signal = self._decide(kept, pending, run)
-        if signal is not None or pending.outcome is None:
-            return signal
-        return self._go_on(kept, pending, run, session, history[step.index :])
-
-    def _go_on(
-        self,
-        kept: Conversation,
-        pending: Pending,
-        run: Run,
-        session: Session,
-        messages: Sequence[BaseMessage],
-    ) -> Exception | None:
-        """Carry out what was decided about a step that has its results, at a model call."""
         outcome = pending.outcome
-        if outcome is None:
-            return None
-        if outcome.next in {"end", "raise"} and not any(map(is_users, messages)):
+        if signal is not None or outcome is None:
+            return signal
+        if outcome.next in {"end", "raise"} and not any(map(is_users, history[step.index :])):
             return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
         if outcome.core and pending.step.late:
             kept.before = Mark(before=_BEFORE[outcome.core])
@@ -340,25 +350,23 @@ class Deciding:
             if leader is None or not leader.has_input:  # Else no other process can have asked.
                 question = pending.question = asking.find_question(pending, run)
         blocked = question.blocks(run) if question is not None else None
-        return blocked or self._take(kept, pending, run, ask)
-
-    def _take(
-        self, kept: Conversation, pending: Pending, run: Run, ask: Ask | None
-    ) -> Exception | None:
+        if blocked is not None:
+            return blocked
         caller = str(run.metadata.get("lc_agent_name") or "")
-        step, question = pending.step, pending.question
+        step, messages = pending.step, pending.history
         try:
             if question is not None and question.payload is not None:
+                self._finding.read(kept, messages[: step.index])
                 kept.reader.recall(step, question.payload, caller)
             passed = self.gate.take(
-                kept.reader, step, pending.history, ask=ask, caller=caller, editable=False
+                kept.reader, step, messages, ask=ask, caller=caller, editable=False
             )
         except Exception as error:  # noqa: BLE001 - a signal, or a fault that is to be raised
             if pending.question is not None:
                 pending.question.attempts[run.attempt] = error
             return error
         with self._lock:
-            self._table.note_decided(key_of(step.message))
+            self._table.decided.note(key_of(step.message))
         pending.decision = passed.decision if passed is not None else None
         pending.settle(passed.outcome if passed is not None else Outcome("run"))
         if pending.question is not None:
@@ -377,14 +385,6 @@ class Deciding:
             return None
         return value if isinstance(value[-1], BaseMessage) else None
 
-    def lend(self, run: Run, inputs: dict[str, Any]) -> None:
-        """Put copies of results into what a node is about to get, to write warnings into."""
-        if self._options.on_detected != "observe":
-            session = self._table.known_session(run.session)
-            key = session.agents.get((run.scope, "")) if session is not None else None
-            kept = self._table.find(key)
-            lend(run, inputs, self._key, kept.reader.counts.warnings if kept is not None else ())
-
     # --- Ends -----------------------------------------------------------------------------
 
     def forget(self, run_id: UUID) -> None:
@@ -401,22 +401,6 @@ class Deciding:
             for lost in self._runs.forget_lost():
                 self._table.end(lost)
             return run
-
-    def chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
-        """Write marks into what the host is about to save; end a run that no model has ended."""
-        with self._lock:
-            session = self._table.known_session(run_id)
-            run = self._ended(run_id)
-            if run is None:
-                return None
-            around = session or self._table.known_session(run.session)
-            key = around.agents.get((run.scope, run.around)) if around is not None else None
-            kept = self._table.find(key)
-            if run.ns and kept is not None and kept.marks:
-                write_marks(kept, outputs)
-        if session is None or session.ending is None or session.delivered:
-            return None
-        return session.loop if session.ending.next == "raise" else None
 
 
 def _is_marked(step: MessageStep) -> bool:

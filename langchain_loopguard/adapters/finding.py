@@ -37,19 +37,12 @@ __all__ = ["Place", "StepFinder", "can_ask", "in_task", "is_users"]
 
 
 class Place(NamedTuple):
-    """Where the AI message is that makes a call.
-
-    Attributes:
-        kept: Its conversation.
-        messages: The messages that it stands in.
-        at: Its place in them, -1 where no message makes the call.
-        in_state: Whether they are the graph's state.
-    """
+    """The conversation of a call, and where the AI message is that makes it."""
 
     kept: Conversation
     messages: Sequence[BaseMessage] = ()
-    at: int = -1
-    in_state: bool = False
+    at: int = -1  # -1 where no message makes the call.
+    in_state: bool = False  # Whether the messages are the graph's state.
 
 
 def in_task(run: Run) -> bool:
@@ -147,22 +140,22 @@ class StepFinder:
     def step_of_call(
         self, place: Place, run: Run, session: Session, call: dict[str, Any], *, again: bool
     ) -> Pending:
-        """Give the step of a call that starts; what stands before it is read.
+        """Give the step of a call that starts, perhaps `again` because it failed.
 
-        Args:
-            place: Where its AI message is.
-            run: The tool's run.
-            session: The run's session.
-            call: The call.
-            again: Whether it is a further attempt of a call that failed.
+        What stands before it is read, unless it is in the graph's state: the gate reads that.
         """
         kept, messages, at = place.kept, place.messages, place.at
         if at < 0:
-            tried = self._tried(kept, run, call, again=again)
-            if tried is not None:
-                return tried
+            args = call["args"] if isinstance(call["args"], dict) else {"input": call["args"]}
+            last = kept.last
+            if last is not None and run.parent is not None and last.parent == run.parent:
+                tried = calls_of(last.step.message)[0]
+                same = (tried["name"], tried["args"]) == (call["name"], args)
+                if same and (again or call["id"] == tried["id"]):
+                    call["id"] = tried["id"]
+                    return last
             call["id"] = call["id"] or str(run.id)
-            made = {"name": call["name"], "args": _args(call), "id": call["id"]}
+            made = {"name": call["name"], "args": args, "id": call["id"]}
             messages, at = [AIMessage("", id=f"direct:{run.id}", tool_calls=[made])], 0
         message = messages[at]
         pending = kept.steps.get(key_of(message))
@@ -172,44 +165,22 @@ class StepFinder:
         if pending is not None and (message.id or pending.step.index == at):
             counted = kept.reader.counts.last == key_of(message)
             if place.in_state and pending.outcome is None and not counted:
-                self.read(kept, messages[:at])  # Another branch of the thread was read since.
+                self._renew(kept, messages[:at])  # Another branch of the thread was read since.
             return pending
-        self._read_before(place, run, session, messages, at)
+        if not place.in_state:
+            opening = kept.openings.pop(key_of(message), "")
+            if opening:
+                self.prompted(kept, opening)
+            self._read_outputs(kept)
+            if place.at < 0:
+                self._new_input(kept, run)
+            else:
+                self.read(kept, messages[:at])
+        elif not self.begin_turn(kept, run, session, messages[:at]):
+            self._renew(kept, messages[:at])
         parent = run.parent if place.at < 0 else None
         step = step_at(messages, at)
         return kept.add(Pending(step, messages, parent=parent, in_state=place.in_state))
-
-    def _tried(
-        self, kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
-    ) -> Pending | None:
-        """Find the step of an earlier attempt of a call that no AI message makes."""
-        last = kept.last
-        if last is None or run.parent is None or last.parent != run.parent:
-            return None
-        made = calls_of(last.step.message)[0]
-        same = (made["name"], made["args"]) == (call["name"], _args(call))
-        if not same or not (again or call["id"] == made["id"]):
-            return None
-        call["id"] = made["id"]
-        return last
-
-    def _read_before(
-        self, place: Place, run: Run, session: Session, messages: Sequence[BaseMessage], at: int
-    ) -> None:
-        """Read what stands before a step."""
-        kept = place.kept
-        if place.in_state:
-            if not self.begin_turn(kept, run, session, messages[:at]):
-                self.read(kept, messages[:at])
-            return
-        opening = kept.openings.pop(key_of(messages[at]), "")
-        if opening:
-            self.prompted(kept, opening)
-        self._read_outputs(kept)
-        if place.at < 0:
-            self._new_input(kept, run)
-        else:
-            self.read(kept, messages[:at])
 
     def begin_turn(
         self, kept: Conversation, run: Run, session: Session, messages: Sequence[BaseMessage]
@@ -228,9 +199,21 @@ class StepFinder:
 
     def read(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
         """Read messages; where a history was taken back (a fork), from its beginning."""
-        if _went_back(kept.reader, messages):
-            kept.reader = self.table.new_reader()
-        self.gate.read(kept.reader, messages)
+        self._renew(kept, messages)
+        calling = (one for one in reversed(messages) if makes_calls(one))
+        last = next(map(key_of, calling), "")
+        if not kept.reader.counts.last and last in self.table.revealed:
+            kept.reader.read(messages)  # Another agent has read it, and what that revealed is out.
+        else:
+            self.gate.read(kept.reader, messages)
+        self.table.revealed.note(last)
+
+    def _renew(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
+        """Begin to read anew where a history was taken back; one may also lose its beginning."""
+        counts = kept.reader.counts
+        if counts.last and counts.first and not _has(messages, counts.last):
+            if any(short(one.id or "") == counts.first for one in messages):
+                kept.reader = self.table.new_reader()
 
     def history(
         self,
@@ -289,11 +272,6 @@ class StepFinder:
         kept.prompted = run.session
 
 
-def _args(call: dict[str, Any]) -> dict[str, Any]:
-    args = call["args"]
-    return args if isinstance(args, dict) else {"input": args}
-
-
 def is_users(message: BaseMessage) -> bool:
     """Tell a message that a person may have written."""
     return isinstance(message, HumanMessage) and not is_generated(message)
@@ -309,14 +287,6 @@ def _place_of(call: dict[str, Any], state: Sequence[BaseMessage]) -> int:
 
 def _has(messages: Sequence[BaseMessage], key: str) -> bool:
     return any(isinstance(one, AIMessage) and key_of(one) == key for one in reversed(messages))
-
-
-def _went_back(reader: Any, messages: Sequence[BaseMessage]) -> bool:
-    """Tell a history that was taken back (a fork) from one that lost its beginning."""
-    counts = reader.counts
-    if not counts.last or not counts.first or _has(messages, counts.last):
-        return False
-    return any(short(one.id or "") == counts.first for one in messages)
 
 
 def _with_ids(kept: Conversation, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
