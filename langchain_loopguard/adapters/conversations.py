@@ -71,6 +71,11 @@ class Pending:
         """The ids of all its calls."""
         return frozenset(map(id_of, self.step.calls))
 
+    @property
+    def ran_unasked(self) -> bool:
+        """Whether it was let run, and nobody was asked."""
+        return self.outcome is not None and self.outcome.next == "run" and not self.question
+
     def settle(self, outcome: Outcome) -> None:
         """Note what was decided, and let go of the history."""
         self.outcome = outcome

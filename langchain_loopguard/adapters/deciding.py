@@ -132,14 +132,14 @@ class Deciding:
         with self._lock:
             run = self._runs.start(run_id, parent_run_id, metadata)
             state = self._state(run) if not run.around else None
-            place = self._finding.of_call(run, call, state or ())
+            place = self._finding.of_call(run, call, state or (), again=again)
             session = self._table.session(run.session)
         kept = place.kept
         with kept.lock:
             if not _HINTS.isdisjoint(run.metadata):
                 tool = SimpleNamespace(name=call["name"], metadata=run.metadata)
                 kept.reader.declare([tool])
-            pending = self._finding.step_of_call(place, run, session, call, again=again)
+            pending = self._finding.step_of_call(place, run, session)
             run.is_tool, run.call_id, run.kept, run.pending = True, call["id"], kept, pending
             if session.ending is not None and pending.outcome is None:
                 if kept.key in session.seen:  # Its model is not seen, so it can't end there.
@@ -258,9 +258,8 @@ class Deciding:
         """
         last = next((one for one in reversed(history) if isinstance(one, AIMessage)), None)
         pending = kept.steps.get(key_of(last)) if last is not None else None
-        if pending is not None and pending.outcome is not None:
-            if pending.outcome.next == "run" and pending.question is None:
-                return None  # Nearly every model call continues such a step.
+        if pending is not None and pending.ran_unasked:
+            return None  # Nearly every model call continues such a step.
         step = last_step(history)
         if step is None or not step.calls or not step.late:
             return None
@@ -272,24 +271,22 @@ class Deciding:
                 self.gate.telemetry.stats.add("lost")  # It was asked elsewhere, and swallowed.
                 pending = None
         if pending is None:
-            ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
-            if ends:  # It was to end in a process that has died.
-                how = "raise" if ends["as"] == "raise" else "end"
-                ending = Outcome(how, final=str(ends.get("text", "")))  # type: ignore[arg-type]
-                return self._end_with(session, ending, error_of_facts(ends), kept, run)
+            ending = _ending_of(step)
+            if ending is not None:  # It was to end in a process that has died.
+                return self._end_with(session, ending, error_of_facts(ending.facts), kept, run)
             if _is_marked(step) or key_of(step.message) in self._table.decided:
                 return None
             self._finding.read(kept, history[: step.index])
             pending = kept.add(Pending(step, history, in_state=not run.sent))
         signal = self._decide(kept, pending, run)
         outcome = pending.outcome
-        if signal is not None or outcome is None:
-            return signal
-        if outcome.next in {"end", "raise"} and not any(map(is_users, history[step.index :])):
-            return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
-        if outcome.core and pending.step.late:
-            kept.before = Mark(before=_BEFORE[outcome.core])
-        return None
+        if signal is None and outcome is not None:
+            ends = outcome.next in {"end", "raise"}
+            if ends and not any(map(is_users, history[step.index :])):
+                return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
+            if outcome.core and pending.step.late:
+                kept.before = Mark(before=_BEFORE[outcome.core])
+        return signal
 
     def _end_with(
         self,
@@ -396,10 +393,12 @@ class Deciding:
             run = self._runs.end(run_id)
             if run is None:
                 return None
-            take_back(run)
+            if run.lent:
+                take_back(run)
             self._table.end(run)
-            for lost in self._runs.forget_lost():
-                self._table.end(lost)
+            if self._runs.are_many:
+                for lost in self._runs.forget_lost():
+                    self._table.end(lost)
             return run
 
 
@@ -407,6 +406,15 @@ def _is_marked(step: MessageStep) -> bool:
     """Tell whether a step says that somebody has decided about it."""
     marks = map(mark_of, (step.message, *step.results))
     return step.held_back or any(mark.approved for mark in marks)
+
+
+def _ending_of(step: MessageStep) -> Outcome | None:
+    """Read from the results of a step that the run was to end with it."""
+    ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
+    if not ends:
+        return None
+    how: Any = "raise" if ends["as"] == "raise" else "end"
+    return Outcome(how, final=str(ends.get("text", "")), facts=ends)
 
 
 def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:

@@ -40,22 +40,14 @@ class Place(NamedTuple):
     """The conversation of a call, and where the AI message is that makes it."""
 
     kept: Conversation
-    messages: Sequence[BaseMessage] = ()
-    at: int = -1  # -1 where no message makes the call.
+    messages: Sequence[BaseMessage]
+    at: int
     in_state: bool = False  # Whether the messages are the graph's state.
+    direct: bool = False  # Whether no model made the call, so that the message is made up.
 
 
 def in_task(run: Run) -> bool:
-    """Say whether LangGraph knows the task that a run is in."""
-    return _host(run)[0]
-
-
-def can_ask(run: Run) -> bool:
-    """Tell whether a person can be asked in the task that a run is in."""
-    return _host(run)[1]
-
-
-def _host(run: Run) -> tuple[bool, bool]:
+    """Tell whether LangGraph can be asked about the task that a run is in."""
     if run.host is None:
         run.host = (False, False)
         if run.ns:
@@ -63,7 +55,12 @@ def _host(run: Run) -> tuple[bool, bool]:
 
             inside = _langgraph.runs_in(run.ns)
             run.host = (inside, inside and _langgraph.can_ask())
-    return run.host
+    return run.host[0]
+
+
+def can_ask(run: Run) -> bool:
+    """Tell whether a person can be asked in the task that a run is in."""
+    return in_task(run) and run.host == (True, True)
 
 
 class StepFinder:
@@ -87,10 +84,8 @@ class StepFinder:
     def keys(self, run: Run) -> tuple[Key, Key]:
         """Name the conversations that a run may belong to.
 
-        Returns:
-            First that of an agent that lives inside one task, a loop in a node. Then that of the
-            agent around the run: the model and the tools of one agent are different tasks of one
-            graph. Outside a graph the two are the same.
+        First that of an agent that lives inside one task, a loop in a node. Then that of the agent
+        around the run, whose model and tools are different tasks; outside a graph they are equal.
         """
         if self._scope == "handler":
             base: Key = ("handler",)
@@ -109,7 +104,9 @@ class StepFinder:
         within = task != agent and self.table.find(task) is not None
         return self.table.get(task if within else agent, run, in_task=within)
 
-    def of_call(self, run: Run, call: dict[str, Any], state: Sequence[BaseMessage]) -> Place:
+    def of_call(
+        self, run: Run, call: dict[str, Any], state: Sequence[BaseMessage], *, again: bool
+    ) -> Place:
         """Find the AI message that makes a call; its id is filled in where it came without."""
         if run.is_loose and self._scope != "handler":
             task = agent = self.table.loop_with(call) or ("loose", run.id.int)
@@ -133,30 +130,17 @@ class StepFinder:
             known = kept.step_with(call["id"]) if kept is not None and call["id"] else None
             if kept is not None and known is not None:
                 return Place(kept, [known.step.message], 0, in_state=known.in_state)
-        return Place(self.table.get((*agent, "direct"), run))
+        kept = self.table.get((*agent, "direct"), run)
+        return Place(kept, [_direct_message(kept, run, call, again=again)], 0, direct=True)
 
     # --- Steps; the caller holds the conversation's lock ------------------------------------
 
-    def step_of_call(
-        self, place: Place, run: Run, session: Session, call: dict[str, Any], *, again: bool
-    ) -> Pending:
-        """Give the step of a call that starts, perhaps `again` because it failed.
+    def step_of_call(self, place: Place, run: Run, session: Session) -> Pending:
+        """Give the step of a call that starts.
 
         What stands before it is read, unless it is in the graph's state: the gate reads that.
         """
         kept, messages, at = place.kept, place.messages, place.at
-        if at < 0:
-            args = call["args"] if isinstance(call["args"], dict) else {"input": call["args"]}
-            last = kept.last
-            if last is not None and run.parent is not None and last.parent == run.parent:
-                tried = calls_of(last.step.message)[0]
-                same = (tried["name"], tried["args"]) == (call["name"], args)
-                if same and (again or call["id"] == tried["id"]):
-                    call["id"] = tried["id"]
-                    return last
-            call["id"] = call["id"] or str(run.id)
-            made = {"name": call["name"], "args": args, "id": call["id"]}
-            messages, at = [AIMessage("", id=f"direct:{run.id}", tool_calls=[made])], 0
         message = messages[at]
         pending = kept.steps.get(key_of(message))
         question = pending.question if pending is not None else None
@@ -168,19 +152,31 @@ class StepFinder:
                 self._renew(kept, messages[:at])  # Another branch of the thread was read since.
             return pending
         if not place.in_state:
-            opening = kept.openings.pop(key_of(message), "")
-            if opening:
-                self.prompted(kept, opening)
-            self._read_outputs(kept)
-            if place.at < 0:
-                self._new_input(kept, run)
-            else:
-                self.read(kept, messages[:at])
+            self._read_before(place, run)
         elif not self.begin_turn(kept, run, session, messages[:at]):
             self._renew(kept, messages[:at])
-        parent = run.parent if place.at < 0 else None
+        parent = run.parent if place.direct else None
         step = step_at(messages, at)
         return kept.add(Pending(step, messages, parent=parent, in_state=place.in_state))
+
+    def _read_before(self, place: Place, run: Run) -> None:
+        """Read what stands before a step that is not in a graph's state."""
+        kept = place.kept
+        opening = kept.openings.pop(key_of(place.messages[place.at]), "")
+        if opening:
+            self.prompted(kept, opening)
+        last = kept.last
+        results = last.results() if last is not None else None
+        if results and kept.reader.counts.last == key_of(results[0]):
+            self.gate.read(kept.reader, results)  # No message list tells what its tools gave.
+        if place.direct:
+            # A graph that shows no messages begins a turn where it is called again.
+            fresh = kept.prompted not in {None, run.session} and run.resume is MISSING
+            if run.ns and fresh:
+                kept.reader.start_turn()
+            kept.prompted = run.session
+        else:
+            self.read(kept, place.messages[: place.at])
 
     def begin_turn(
         self, kept: Conversation, run: Run, session: Session, messages: Sequence[BaseMessage]
@@ -211,9 +207,9 @@ class StepFinder:
     def _renew(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
         """Begin to read anew where a history was taken back; one may also lose its beginning."""
         counts = kept.reader.counts
-        if counts.last and counts.first and not _has(messages, counts.last):
-            if any(short(one.id or "") == counts.first for one in messages):
-                kept.reader = self.table.new_reader()
+        gone = counts.last and counts.first and not _has(messages, counts.last)
+        if gone and any(short(one.id or "") == counts.first for one in messages):
+            kept.reader = self.table.new_reader()
 
     def history(
         self,
@@ -225,10 +221,7 @@ class StepFinder:
         """Choose what a model call continues: the graph's state, or what the model is sent.
 
         The state is whole where the prompt was trimmed, and free of the questions that a node
-        asks a model on the side. But a loop inside one node is not in the state.
-
-        Returns:
-            `None` if the messages are no conversation, a question on the side for instance.
+        asks a model on the side, for which this is `None`. But a loop inside one node is not in it.
         """
         if state and (kept.last is None or kept.last.in_state):
             last = kept.reader.counts.last
@@ -256,21 +249,6 @@ class StepFinder:
             kept.reader.start_turn()
         kept.prompt = text
 
-    def _read_outputs(self, kept: Conversation) -> None:
-        """Read what the tools gave for the step before, where no message list tells."""
-        last = kept.last
-        if last is not None and kept.reader.counts.last == key_of(last.step.message):
-            results = last.results()
-            if results is not None:
-                self.gate.read(kept.reader, results)
-
-    def _new_input(self, kept: Conversation, run: Run) -> None:
-        """Begin a turn where a graph that shows no messages is called again."""
-        fresh = kept.prompted not in {None, run.session} and run.resume is MISSING
-        if run.ns and fresh:
-            kept.reader.start_turn()
-        kept.prompted = run.session
-
 
 def is_users(message: BaseMessage) -> bool:
     """Tell a message that a person may have written."""
@@ -283,6 +261,23 @@ def _place_of(call: dict[str, Any], state: Sequence[BaseMessage]) -> int:
         if isinstance(message, AIMessage) and call_in(message, call) is not None:
             return at
     return -1
+
+
+def _direct_message(
+    kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
+) -> AIMessage:
+    """Make up the message of a call that no model made; a further attempt keeps the first one's."""
+    args = call["args"] if isinstance(call["args"], dict) else {"input": call["args"]}
+    last = kept.last
+    if last is not None and run.parent is not None and last.parent == run.parent:
+        tried = calls_of(last.step.message)[0]
+        same = (tried["name"], tried["args"]) == (call["name"], args)
+        if same and (again or call["id"] == tried["id"]):
+            call["id"] = tried["id"]
+            return last.step.message
+    call["id"] = call["id"] or str(run.id)
+    made = {"name": call["name"], "args": args, "id": call["id"]}
+    return AIMessage("", id=f"direct:{run.id}", tool_calls=[made])
 
 
 def _has(messages: Sequence[BaseMessage], key: str) -> bool:

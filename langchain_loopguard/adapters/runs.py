@@ -172,13 +172,18 @@ class RunTree:
             run.is_open = False
         return run
 
+    @property
+    def are_many(self) -> bool:
+        """Whether to look for lost ones."""
+        return len(self._runs) > self._most
+
     def forget_lost(self) -> list[Run]:
-        """Forget the runs that have outlived what they were started by, once there are many.
+        """Forget the runs that have outlived what they were started by.
 
         LangChain doesn't tell of the end of a model's run that is cancelled.
         """
         lost: list[Run] = []
-        while len(self._runs) > self._most:
+        while self.are_many:
             open_runs = list(self._runs.values())
             gone = [
                 run for run in open_runs if run.rooted and run.parent and not self.get(run.parent)
