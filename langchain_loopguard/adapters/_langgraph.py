@@ -37,30 +37,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langgraph.graph import StateGraph
 
-__all__ = [
-    "TRACE_POLICY",
-    "RunnableCallable",
-    "SavedQuestion",
-    "add_channel",
-    "agent_scope",
-    "ask_person",
-    "begins_turn",
-    "can_ask",
-    "given_resume",
-    "is_nested",
-    "is_resumed",
-    "new_path",
-    "question_id",
-    "read_channel",
-    "replaces_by_id",
-    "routed_path",
-    "running_channel",
-    "runs_in",
-    "saved_questions",
-    "thread_key",
-    "wrap_node",
-    "write_channel",
-]
+NodeCallable = RunnableCallable
+"""What a node of a graph is that has an async twin."""
 
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
@@ -140,9 +118,8 @@ def thread_key() -> str:
 def read_channel(key: str, *, fresh: bool = False) -> Any:
     """Read a channel of the graph that this is called in, `None` without it.
 
-    Args:
-        key: The channel's key; it need not be one of the node's own input.
-        fresh: Whether to see what the task has written up to now, the run's input at its start.
+    The key need not be one of the node's own input; `fresh` shows what the task has written up to
+    now, at the start the run's input.
     """
     read = _configurable().get(_READ)
     if read is None:
@@ -166,13 +143,10 @@ def running_channel(key: str) -> Any:
 
 
 def replaces_by_id(channel: Any) -> bool:
-    """Tell whether a message replaces one with the same id, and whether a history can be replaced.
+    """Tell whether a message replaces one with the same id, and a history can be replaced.
 
-    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them
-    apart but what they do, so a channel is asked with two messages of nobody's.
-
-    Args:
-        channel: A graph's channel; it is not changed.
+    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them apart
+    but what they do, so a copy of the channel is asked with two messages of nobody's.
     """
     if getattr(channel, "operator", None) is add_messages:
         return True
@@ -204,11 +178,7 @@ def wrap_node(
 ) -> None:
     """Put a function around a node, in its place: no node, edge or super-step is added.
 
-    Args:
-        builder: The graph.
-        name: The node.
-        around: Takes the state and what calls the node with a state, and gives the node's output.
-        around_async: The same for `ainvoke`.
+    `around` takes the state and what calls the node with a state, and gives the node's output.
     """
     spec = builder.nodes[name]
     inner: Any = spec.runnable
@@ -227,12 +197,9 @@ def wrap_node(
 
 
 def routed_path(branch: Any, route: Callable[[Any, Any, Any], Any], end: str) -> Any:
-    """Give a conditional edge whose way is chosen again.
+    """Give a conditional edge, one of `builder.branches[node]`, whose way `route` chooses.
 
-    Args:
-        branch: One of `builder.branches[node]`.
-        route: Takes the state, the config and the way that the edge would go; gives the one to go.
-        end: Where `route` may send besides.
+    It takes the state, the config and the way that the edge would go, and may send to `end` too.
     """
     inner = branch.path
 

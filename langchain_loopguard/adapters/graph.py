@@ -50,27 +50,12 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = [
-    "GraphGuard",
-    "LastAnswer",
-    "is_ended",
-    "leaves_graph",
-    "read_key",
-    "results_in",
-    "with_key",
-]
-
 _USUAL: frozenset[type] = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _LAST = Mark(ends={"as": "final"})
 
 
 class LastAnswer(NamedTuple):
-    """A last answer that `wrap_up_model` is to give.
-
-    Attributes:
-        history: What it is asked with.
-        finish: Makes the output of what it said.
-    """
+    """What `wrap_up_model` is asked with, and what makes the node's output of its answer."""
 
     history: list[BaseMessage]
     finish: Callable[[Any], Any]
@@ -172,6 +157,8 @@ class GraphGuard:
         Returns:
             The state itself where it is to run them all.
         """
+        if passed.as_made:
+            return state
         step, runs = passed.step, passed.runs()
         everything = runs == {id_of(call) for call in calls_of(passed.message)}
         if everything and passed.edited is None and not step.others:
@@ -183,6 +170,8 @@ class GraphGuard:
         self, step: MessageStep, messages: list[BaseMessage]
     ) -> list[BaseMessage] | None:
         """End a run in which the model makes calls although it was to use no tools."""
+        if step.index == 0 or not isinstance(messages[step.index - 1], HumanMessage | ToolMessage):
+            return None
         ends = ends_of(messages[: step.index])
         if ends.get("as") != "final":
             return None

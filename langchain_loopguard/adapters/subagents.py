@@ -13,8 +13,6 @@ from typing import Any
 
 from langchain_loopguard.adapters.middleware import LoopGuardMiddleware
 
-__all__ = ["guard_subagents"]
-
 logger = logging.getLogger("langchain_loopguard")
 
 
@@ -26,16 +24,14 @@ def guard_subagents(
 ) -> list[Any]:
     """Give every sub-agent of `create_deep_agent` a loop guard.
 
+    One that has a middleware of the guard's name keeps its own. One that was compiled before
+    (`runnable`) or runs elsewhere (`graph_id`) can't be given one: a warning is logged.
+
     Args:
-        subagents: What would be passed as `subagents`; it is not changed. A sub-agent that has a
-            middleware of the guard's name keeps its own. One that was compiled before
-            (`runnable`) or runs elsewhere (`graph_id`) can't be given one: a warning is logged,
-            and it needs a guard where it is made.
-        guard: The guard for each of them, `LoopGuardMiddleware()` without one. One instance
-            serves them all, since it holds no counts.
+        subagents: What would be passed as `subagents`; it is not changed.
+        guard: The guard for each of them, `LoopGuardMiddleware()` without one.
         general_purpose: Whether to list deepagents' general-purpose sub-agent too, so that it
-            gets a guard. It is then one of the listed ones: it has the main agent's tools, but
-            not its skills. `False` leaves it as `create_deep_agent` makes it, without a guard.
+            gets a guard: it then has the main agent's tools, but not its skills.
 
     Returns:
         The list to pass as `subagents`.
@@ -59,7 +55,7 @@ def guard_subagents(
         raise ValueError(  # noqa: TRY004 - one type for everything that is wrong at construction
             f"guard: must be a LoopGuardMiddleware or None, not {guard!r}"
         )
-    listed = [dict(subagent) for subagent in _listed(subagents)]
+    listed = _listed(subagents)
     if general_purpose:
         try:
             from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
@@ -74,18 +70,17 @@ def guard_subagents(
     return [_guarded(subagent, guard) for subagent in listed]
 
 
-def _listed(subagents: Any) -> list[Mapping[str, Any]]:
-    if isinstance(subagents, str | Mapping) or not isinstance(subagents, Iterable):
-        raise ValueError(  # noqa: TRY004 - as above
-            f"subagents: must be a list of sub-agents, not {subagents!r}"
-        )
-    listed = list(subagents)
+def _listed(subagents: Any) -> list[dict[str, Any]]:
+    wrong = "" if isinstance(subagents, Iterable) else f"be a list of sub-agents, not {subagents!r}"
+    if isinstance(subagents, str | Mapping):
+        wrong = f"be a list of sub-agents, not {subagents!r}"
+    listed = [] if wrong else list(subagents)
     for subagent in listed:
         if not isinstance(subagent, Mapping):
-            raise ValueError(  # noqa: TRY004 - as above
-                f"subagents: must hold mappings, as create_deep_agent takes them, not {subagent!r}"
-            )
-    return listed
+            wrong = f"hold mappings, as create_deep_agent takes them, not {subagent!r}"
+    if wrong:
+        raise ValueError(f"subagents: must {wrong}")
+    return [dict(subagent) for subagent in listed]
 
 
 def _guarded(subagent: dict[str, Any], guard: LoopGuardMiddleware) -> dict[str, Any]:

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = [
-    "complete",
-    "edited_message",
-    "only_calls",
-    "rewritten",
-    "surplus_results",
-    "without_calls",
-]
+    _Edits = Mapping[str | None, tuple[str, Mapping[str, Any]]]
 
 _CALL_BLOCKS = {
     "tool_call": "args",
@@ -43,18 +36,11 @@ their arguments."""
 
 
 def complete(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage] | None:
-    """Give every call a result, each in its place.
+    """Give every call a result, each in its place; `None` where nothing has to change.
 
     A turn that ended in an interrupt or an error leaves calls without results; when the user then
-    writes something new instead of answering, the next model call would be refused.
-
-    Args:
-        messages: The history; it is not changed.
-        text: What the model reads of such a call, `Wording.not_run`.
-
-    Returns:
-        The messages, with a tool message for each open call behind its AI message and with late
-        results moved up; `None` where nothing has to change.
+    writes something new instead of answering, the next model call would be refused. `text` is what
+    the model reads of such a call.
     """
     whole: list[BaseMessage] = []
     changed, index = False, 0
@@ -84,14 +70,10 @@ def rewritten(
     *,
     others_first: bool,
 ) -> list[BaseMessage]:
-    """Write a history again in which nothing stands between the last step and its results.
+    """Write a history again so that nothing stands between the last step and its results.
 
-    Args:
-        messages: The whole history.
-        step: Its last step.
-        added: Messages to add, or to put in the place of those with the same ids.
-        others_first: Whether what stands behind the step's calls goes before them, since further
-            results are still to come; it goes behind the results otherwise.
+    `added` is added, or put in the place of messages with the same ids. With `others_first` what
+    stands behind the step's calls goes before them, since further results are still to come.
     """
     own: list[BaseMessage] = [step.message, *step.results]
     places = {message.id: at for at, message in enumerate(own) if message.id}
@@ -140,15 +122,10 @@ def without_calls(message: AIMessage) -> AIMessage:
     return _with(message, [], [], {})
 
 
-def edited_message(
-    message: AIMessage, edits: Mapping[str | None, tuple[str, Mapping[str, Any]]]
-) -> AIMessage:
-    """Copy an AI message with other calls in the place of some of its own.
+def edited_message(message: AIMessage, edits: _Edits) -> AIMessage:
+    """Copy an AI message with the calls of `Outcome.edits` in the place of some of its own.
 
-    Args:
-        message: The AI message; it is not changed.
-        edits: As `Outcome.edits` gives them. An edited call that could not be parsed becomes a
-            proper one.
+    An edited call that could not be parsed becomes a proper one.
     """
     calls: list[Any] = []
     for call in (*message.tool_calls, *message.invalid_tool_calls):
@@ -161,18 +138,10 @@ def edited_message(
     return _with(message, calls, unread, edits)
 
 
-def _with(
-    message: AIMessage,
-    calls: list[Any],
-    unread: list[Any],
-    edits: Mapping[str | None, tuple[str, Mapping[str, Any]]],
-) -> AIMessage:
+def _with(message: AIMessage, calls: list[Any], unread: list[Any], edits: _Edits) -> AIMessage:
     """Copy a message with these calls; some providers keep them a second time, raw or as blocks."""
-    raw = {
-        key: value
-        for key, value in message.additional_kwargs.items()
-        if key not in {"tool_calls", "function_call"}
-    }
+    extra = message.additional_kwargs.items()
+    raw = {key: value for key, value in extra if key not in {"tool_calls", "function_call"}}
     content: Any = message.content
     if isinstance(content, list):
         kept = {id_of(call) for call in (*calls, *unread)}
@@ -191,7 +160,7 @@ def _id(block: Any) -> Any:
     return block.get("call_id") or block.get("id")
 
 
-def _edited(block: Any, edits: Mapping[str | None, tuple[str, Mapping[str, Any]]]) -> Any:
+def _edited(block: Any, edits: _Edits) -> Any:
     edit = edits.get(_id(block)) if _is_call(block) else None
     if edit is None:
         return block

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.outcome import Outcome
 
-__all__ = ["EVENT", "Adapter", "Count", "SignalFilter", "Stats", "Telemetry"]
-
 EVENT = "loop_guard"
 """The name of the event on every channel, and the prefix of names in runs and records."""
 
@@ -80,12 +78,7 @@ class Telemetry:
     """Emits an adapter's findings, counts what it did, and logs its faults."""
 
     def __init__(self, adapter: Adapter, *, fail_open: bool = True) -> None:
-        """Start with empty counts.
-
-        Args:
-            adapter: Who finds.
-            fail_open: Whether a fault is logged and not raised.
-        """
+        """Start with empty counts; with `fail_open` a fault is logged and not raised."""
         self.stats = Stats()
         self.notify: Callable[[Decision], None] | None = None
         """Called with each decision that is emitted, in place of the log."""
@@ -99,13 +92,7 @@ class Telemetry:
         return _again, (self._adapter, self._fail_open)
 
     def emit(self, decision: Decision, outcome: Outcome, *, is_new: bool = True) -> None:
-        """Count an outcome, and emit it wherever somebody listens.
-
-        Args:
-            decision: What was found.
-            outcome: What is done about it; nothing is emitted where its `emit` is empty.
-            is_new: What `Reader.emit` says: whether it was not emitted before.
-        """
+        """Count an outcome, and emit it where somebody listens if it `is_new` (`Reader.emit`)."""
         if not outcome.emit or not decision.findings:
             return
         self.stats.add(outcome.emit)
@@ -137,9 +124,7 @@ class Telemetry:
     def fault(self, error: Exception, thread: str = "") -> None:
         """Count a fault of the guard, log it once per kind and thread, or raise it.
 
-        Args:
-            error: What was raised in the guard.
-            thread: The conversation that it befell, by default the running one.
+        `thread` is the conversation that it befell, by default the running one.
         """
         thread = thread or _thread(_config())
         self.stats.add("faults")
@@ -197,12 +182,7 @@ class SignalFilter(logging.Filter):
 
     @classmethod
     def announce(cls, error: Exception, does: str) -> None:
-        """Note a signal right before a handler raises it; LangChain logs it in the same thread.
-
-        Args:
-            error: The signal.
-            does: What it does, such as "asks a person".
-        """
+        """Note a signal, and what it does, right before a handler raises it in this thread."""
         target = logging.getLogger(_MANAGER)
         if not any(isinstance(known, cls) for known in target.filters):
             target.addFilter(cls())
