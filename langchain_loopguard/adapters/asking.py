@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.conversations import Pending
     from langchain_loopguard.adapters.runs import Run
 
-__all__ = ["PersonAskedError", "Question", "RefusedCallError", "ask", "find_question", "say_last"]
-
 
 class PersonAskedError(GraphInterrupt):
     """LangGraph's signal that a person is asked; without an interrupt in it, that a task waits.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
-__all__ = ["Conversation", "Conversations", "Pending", "Said", "Session", "call_in", "messages_in"]
-
 _STEPS = 32
 """Steps, and AI messages whose tools have not started, that are remembered of a conversation. One
 is under way at a time, several where one graph runs agents side by side; without a measurement."""
@@ -62,11 +60,6 @@ class Pending:
     outputs: dict[str, ToolMessage] = field(default_factory=dict)  # Where no message list tells.
 
     @property
-    def calls(self) -> Sequence[dict[str, Any]]:
-        """The calls that are decided about."""
-        return self.step.calls if self.step.late else self.step.open_calls
-
-    @property
     def call_ids(self) -> frozenset[str | None]:
         """The ids of all its calls."""
         return frozenset(map(id_of, self.step.calls))
@@ -79,7 +72,7 @@ class Pending:
     def settle(self, outcome: Outcome) -> None:
         """Note what was decided, and let go of the history."""
         self.outcome = outcome
-        self.by_id = dict(zip(map(id_of, self.calls), outcome.calls, strict=False))
+        self.by_id = dict(zip(map(id_of, self.step.decided_calls), outcome.calls, strict=False))
         self.history = ()
 
     def take(self, call_id: str, output: Any, status: str) -> None:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_loopguard.adapters.conversations import Pending, Said, Session
+from langchain_loopguard.adapters.ending import end_run, ending_of, error_about
 from langchain_loopguard.adapters.finding import StepFinder, can_ask, in_task, is_users
 from langchain_loopguard.adapters.gate import Gate
 from langchain_loopguard.adapters.runs import RunTree
 from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
-from langchain_loopguard.langchain.errors import error_of_facts, loop_error
-from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, mark_of, with_mark
+from langchain_loopguard.langchain.errors import error_of_facts
+from langchain_loopguard.langchain.marks import Mark, mark_of, with_mark
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
 from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
@@ -36,20 +37,11 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
 
-__all__ = ["Deciding"]
-
 _HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
 """Metadata of a tool's run in which a tool may declare what it is."""
 
 _BEFORE: Any = {"approve": "approved", "always": "approved"}
 _BEFORE |= {"refuse": "refused", "advise": "advised"}
-
-_NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
-_NOT_ASKED = (
-    "The calls had run already: a person could be asked only when the model was called again."
-)
-_BY_PERSON = "A person stopped the run."
-_NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
 
 
 class Deciding:
@@ -147,7 +139,9 @@ class Deciding:
                     return session.loop
                 session.seen.add(kept.key)
                 held = CallOutcome("replace", self._options.wording.stopped)
-                pending.settle(Outcome(session.ending.next, (held,) * len(pending.calls)))
+                pending.settle(
+                    Outcome(session.ending.next, (held,) * len(pending.step.decided_calls))
+                )
             signal = self._decide(kept, pending, run)
             return signal or self._hold_back(kept, pending, run, session)
 
@@ -175,7 +169,7 @@ class Deciding:
             if outcome.core in {"approve", "always"}:
                 kept.marks[run.call_id] = Mark(approved=True), False
             return None
-        loop = session.loop or _loop_error(pending, run)
+        loop = session.loop or error_about(pending, run)
         ends = outcome.next in {"end", "raise"}
         if not run.ns or (outcome.next == "raise" and not can_ask(run)):
             return loop
@@ -205,7 +199,7 @@ class Deciding:
             session = self._table.session(run.session)
             kept = run.kept = self._finding.of_model(run, sent)
         if session.ending is not None:
-            return self._end(session, run)
+            return end_run(session, run, messages_key=self._key)
         with kept.lock:
             inner = run.ns + "|" in kept.key or bool(run.around)
             state = None if inner else self._state(run)
@@ -224,7 +218,7 @@ class Deciding:
                 node = self._runs.get(run.attempt)
                 write_warnings(run, node, sent, warnings, has_state=bool(state))
         if signal is None and session.ending is not None:
-            signal = self._end(session, run)
+            signal = end_run(session, run, messages_key=self._key)
         return signal
 
     def model_spoke(self, run_id: UUID, message: Any) -> None:
@@ -264,14 +258,9 @@ class Deciding:
         if step is None or not step.calls or not step.late:
             return None
         if pending is not None and pending.outcome is None:
-            if _is_marked(step):  # Another process has decided, and said so in the results.
-                kept.reader, pending = self._table.new_reader(), None
-                kept.steps.clear()
-            elif pending.question is not None and run.ns not in pending.question.tasks:
-                self.gate.telemetry.stats.add("lost")  # It was asked elsewhere, and swallowed.
-                pending = None
+            pending = self._still_waiting(kept, pending, step, run)
         if pending is None:
-            ending = _ending_of(step)
+            ending = ending_of(step)
             if ending is not None:  # It was to end in a process that has died.
                 return self._end_with(session, ending, error_of_facts(ending.facts), kept, run)
             if _is_marked(step) or key_of(step.message) in self._table.decided:
@@ -283,10 +272,23 @@ class Deciding:
         if signal is None and outcome is not None:
             ends = outcome.next in {"end", "raise"}
             if ends and not any(map(is_users, history[step.index :])):
-                return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
+                return self._end_with(session, outcome, error_about(pending, run), kept, run)
             if outcome.core and pending.step.late:
                 kept.before = Mark(before=_BEFORE[outcome.core])
         return signal
+
+    def _still_waiting(
+        self, kept: Conversation, pending: Pending, step: MessageStep, run: Run
+    ) -> Pending | None:
+        """Give a step that is not decided about, `None` if it was elsewhere or is to be anew."""
+        if _is_marked(step):  # Another process has decided, and said so in the results.
+            kept.reader = self._table.new_reader()
+            kept.steps.clear()
+            return None
+        if pending.question is not None and run.ns not in pending.question.tasks:
+            self.gate.telemetry.stats.add("lost")  # It was asked in the tools, and swallowed.
+            return None
+        return pending
 
     def _end_with(
         self,
@@ -298,38 +300,7 @@ class Deciding:
     ) -> Exception:
         session.ending, session.loop = ending, loop
         session.seen.add(kept.key)
-        return self._end(session, run)
-
-    def _end(self, session: Session, run: Run) -> Exception:
-        """End a run from its model call, where every earlier call has its result.
-
-        Each agent may say the final message once, again and again where its model is retried. One
-        whose model is called again all the same gets the error.
-        """
-        ending, tool = session.ending, run.tool
-        if ending is None or session.loop is None:
-            raise LookupError("the run does not end")
-        if tool is not None and run.ns:
-            if tool.kept is not None:
-                tool.kept.marks[tool.call_id] = Mark(ends=ending.ends), True
-            from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
-
-            return RefusedCallError(session.loop, _NOT_FINISHED)
-        agent = (run.scope, run.node)
-        attempt, signal = session.said.get(agent, (run.attempt, None))
-        if ending.next == "end" and run.ns and attempt == run.attempt:
-            if signal is None and in_task(run):
-                from langchain_loopguard.adapters.asking import say_last  # noqa: PLC0415
-
-                message = final_message(ending.final)
-                message.id = f"{SOURCE}-{run.id}"
-                signal = say_last(run.node, self._key, message)
-            if signal is not None:
-                session.said[agent] = (run.attempt, signal)
-                session.delivered = True
-                return signal
-        session.delivered = True
-        return session.loop
+        return end_run(session, run, messages_key=self._key)
 
     # --- The gate -------------------------------------------------------------------------
 
@@ -406,27 +377,3 @@ def _is_marked(step: MessageStep) -> bool:
     """Tell whether a step says that somebody has decided about it."""
     marks = map(mark_of, (step.message, *step.results))
     return step.held_back or any(mark.approved for mark in marks)
-
-
-def _ending_of(step: MessageStep) -> Outcome | None:
-    """Read from the results of a step that the run was to end with it."""
-    ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
-    if not ends:
-        return None
-    how: Any = "raise" if ends["as"] == "raise" else "end"
-    return Outcome(how, final=str(ends.get("text", "")), facts=ends)
-
-
-def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:
-    """Make the error that says what was found, and what the reader of it can do."""
-    decision, outcome = pending.decision, pending.outcome
-    if decision is None or outcome is None or not decision.findings:
-        return error_of_facts({"message": _BY_PERSON})
-    if outcome.asked and outcome.next == "end":
-        return loop_error(decision, _BY_PERSON)
-    if outcome.next == "raise":
-        return error_of_facts(outcome.facts)
-    if outcome.next == "end" and not run.ns:
-        return loop_error(decision, _NOT_ASKED if pending.step.late else _NO_GRAPH)
-    text = next((call.text for call in outcome.calls if call.text), "")
-    return loop_error(decision, text if outcome.next in {"model", "answer"} else "")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.runs import Key, Run, RunTree
     from langchain_loopguard.langchain.history import Reader
 
-__all__ = ["Place", "StepFinder", "can_ask", "in_task", "is_users"]
-
 
 class Place(NamedTuple):
     """The conversation of a call, and where the AI message is that makes it."""

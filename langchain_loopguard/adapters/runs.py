@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Key = tuple[str | int, ...]
 
-__all__ = ["MISSING", "Run", "RunTree", "configurable", "is_answer_map"]
-
 MISSING: Final = object()
 """No value; `None` is one."""
 

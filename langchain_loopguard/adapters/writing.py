@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.conversations import Conversation
     from langchain_loopguard.adapters.runs import Run
 
-__all__ = ["lend", "take_back", "write_marks", "write_warnings"]
-
 
 def lend(run: Run, inputs: dict[str, Any], key: str, warned: Collection[str]) -> None:
     """Put copies of the last results into the `inputs` that a node is about to get.
