@@ -285,7 +285,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             if signal is not None and held_back is not None:
                 self._deciding.forget(held_back)
         except Exception as error:  # noqa: BLE001 - as above
-            self._deciding.fault(error)
+            self._deciding.gate.telemetry.fault(error)
         if signal is not None:
             SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
             raise signal

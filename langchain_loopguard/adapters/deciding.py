@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_loopguard.adapters.conversations import Pending, Said, Session
-from langchain_loopguard.adapters.ending import end_run, ending_of, error_about
-from langchain_loopguard.adapters.finding import StepFinder, can_ask, in_task, is_users
+from langchain_loopguard.adapters.ending import end_run, ending_of, error_about, is_decided
+from langchain_loopguard.adapters.finding import StepFinder, can_ask, is_users
 from langchain_loopguard.adapters.gate import Gate
 from langchain_loopguard.adapters.runs import RunTree
 from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import Mark, mark_of, with_mark
+from langchain_loopguard.langchain.marks import Mark, with_mark
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
 from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
@@ -62,15 +62,11 @@ class Deciding:
         self._options = options
         self._key = messages_key
         self._runs = RunTree()
-        self._finding = StepFinder(self.gate, self._runs, scope=scope, limit=limit)
+        self._finding = StepFinder(
+            self.gate, self._runs, scope=scope, messages_key=messages_key, limit=limit
+        )
         self._table = self._finding.table
         self._lock = threading.RLock()  # Guards the runs and the table.
-
-    def fault(self, error: Exception) -> None:
-        """Count and log a fault of the guard, or raise it."""
-        if not self._options.fail_open:
-            raise error
-        self.gate.telemetry.fault(error)
 
     # --- Chains ---------------------------------------------------------------------------
 
@@ -123,7 +119,7 @@ class Deciding:
         """Decide about a call that starts; gives what keeps it from running."""
         with self._lock:
             run = self._runs.start(run_id, parent_run_id, metadata)
-            state = self._state(run) if not run.around else None
+            state = self._finding.state(run) if not run.around else None
             place = self._finding.of_call(run, call, state or (), again=again)
             session = self._table.session(run.session)
         kept = place.kept
@@ -202,7 +198,7 @@ class Deciding:
             return end_run(session, run, messages_key=self._key)
         with kept.lock:
             inner = run.ns + "|" in kept.key or bool(run.around)
-            state = None if inner else self._state(run)
+            state = None if inner else self._finding.state(run)
             history = self._finding.history(kept, run, sent, state)
             if history is not state:
                 run.sent = history if history is not None and len(history) == len(sent) else sent
@@ -262,8 +258,8 @@ class Deciding:
         if pending is None:
             ending = ending_of(step)
             if ending is not None:  # It was to end in a process that has died.
-                return self._end_with(session, ending, error_of_facts(ending.facts), kept, run)
-            if _is_marked(step) or key_of(step.message) in self._table.decided:
+                return self._end(session, ending, error_of_facts(ending.facts), kept, run)
+            if is_decided(step) or key_of(step.message) in self._table.decided:
                 return None
             self._finding.read(kept, history[: step.index])
             pending = kept.add(Pending(step, history, in_state=not run.sent))
@@ -272,7 +268,7 @@ class Deciding:
         if signal is None and outcome is not None:
             ends = outcome.next in {"end", "raise"}
             if ends and not any(map(is_users, history[step.index :])):
-                return self._end_with(session, outcome, error_about(pending, run), kept, run)
+                return self._end(session, outcome, error_about(pending, run), kept, run)
             if outcome.core and pending.step.late:
                 kept.before = Mark(before=_BEFORE[outcome.core])
         return signal
@@ -281,7 +277,7 @@ class Deciding:
         self, kept: Conversation, pending: Pending, step: MessageStep, run: Run
     ) -> Pending | None:
         """Give a step that is not decided about, `None` if it was elsewhere or is to be anew."""
-        if _is_marked(step):  # Another process has decided, and said so in the results.
+        if is_decided(step):  # Another process has decided, and said so in the results.
             kept.reader = self._table.new_reader()
             kept.steps.clear()
             return None
@@ -290,7 +286,7 @@ class Deciding:
             return None
         return pending
 
-    def _end_with(
+    def _end(
         self,
         session: Session,
         ending: Outcome,
@@ -341,18 +337,6 @@ class Deciding:
             pending.question.answered_in = run.session
         return None
 
-    def _state(self, run: Run) -> Sequence[BaseMessage] | None:
-        """Give the messages of the graph's state, `None` if it has none under this key."""
-        if not in_task(run):
-            return None
-        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
-
-        value = _langgraph.read_channel(self._key)
-        # One is looked at: a long history is read at every model call.
-        if not isinstance(value, list | tuple) or not value:
-            return None
-        return value if isinstance(value[-1], BaseMessage) else None
-
     # --- Ends -----------------------------------------------------------------------------
 
     def forget(self, run_id: UUID) -> None:
@@ -371,9 +355,3 @@ class Deciding:
                 for lost in self._runs.forget_lost():
                     self._table.end(lost)
             return run
-
-
-def _is_marked(step: MessageStep) -> bool:
-    """Tell whether a step says that somebody has decided about it."""
-    marks = map(mark_of, (step.message, *step.results))
-    return step.held_back or any(mark.approved for mark in marks)

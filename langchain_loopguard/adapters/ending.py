@@ -82,3 +82,9 @@ def error_about(pending: Pending, run: Run) -> LoopDetectedError:
         return loop_error(decision, _NOT_ASKED if pending.step.late else _NO_GRAPH)
     text = next((call.text for call in outcome.calls if call.text), "")
     return loop_error(decision, text if outcome.next in {"model", "answer"} else "")
+
+
+def is_decided(step: MessageStep) -> bool:
+    """Tell whether a step says that somebody has decided about it."""
+    marks = map(mark_of, (step.message, *step.results))
+    return step.held_back or any(mark.approved for mark in marks)

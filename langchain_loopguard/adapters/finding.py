@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_loopguard.adapters.conversations import Conversations, Pending, call_in
 from langchain_loopguard.adapters.runs import MISSING, configurable
@@ -25,8 +25,6 @@ from langchain_loopguard.langchain.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from langchain_core.messages import BaseMessage
 
     from langchain_loopguard.adapters.conversations import Conversation, Session
     from langchain_loopguard.adapters.gate import Gate
@@ -64,12 +62,15 @@ def can_ask(run: Run) -> bool:
 class StepFinder:
     """Finds the steps of one handler's conversations and reads what stands before them."""
 
-    def __init__(self, gate: Gate, runs: RunTree, *, scope: str, limit: int) -> None:
+    def __init__(
+        self, gate: Gate, runs: RunTree, *, scope: str, messages_key: str, limit: int
+    ) -> None:
         """Take the handler's options."""
         self.gate = gate
         self.runs = runs
         self.table = Conversations(self._new_reader, limit, runs)
         self._scope = scope
+        self._key = messages_key
 
     def _new_reader(self) -> Reader:
         reader = self.gate.open(None)
@@ -130,6 +131,18 @@ class StepFinder:
                 return Place(kept, [known.step.message], 0, in_state=known.in_state)
         kept = self.table.get((*agent, "direct"), run)
         return Place(kept, [_direct_message(kept, run, call, again=again)], 0, direct=True)
+
+    def state(self, run: Run) -> Sequence[BaseMessage] | None:
+        """Give the messages of the graph's state, `None` if it has none under this key."""
+        if not in_task(run):
+            return None
+        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+
+        value = _langgraph.read_channel(self._key)
+        # One is looked at: a long history is read at every model call.
+        if not isinstance(value, list | tuple) or not value:
+            return None
+        return value if isinstance(value[-1], BaseMessage) else None
 
     # --- Steps; the caller holds the conversation's lock ------------------------------------
 
