@@ -76,9 +76,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     so it does with `ToolCallLimitMiddleware`, `ToolRetryMiddleware` and
     `SummarizationMiddleware`.
 
-    In each agent of a swarm it also finds agents that hand over to each other for ever, since
-    they share their messages. Under `langgraph-supervisor` it can't, because the supervisor takes
-    no middleware: use `LoopGuardCallbackHandler` on the call of the whole graph there.
+    In each agent of a swarm it also finds agents that hand over for ever. Under
+    `langgraph-supervisor`, which takes no middleware, use `LoopGuardCallbackHandler`.
 
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
@@ -171,9 +170,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         check_name("state_key", state_key)
         if state_key in AgentState.__annotations__:
             raise ValueError(f"state_key: must not be a key of the agent's own, {state_key!r}")
-        self.policy = options.policy
-        self.on_detected = on_detected
-        self.state_key = state_key
+        self.policy, self.on_detected, self.state_key = options.policy, on_detected, state_key
         self.tools = []
         self._name = name
         self._gate = Gate(options, "middleware")
@@ -222,7 +219,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def abefore_agent(
         self, state: AgentState[Any], runtime: Runtime[Any]
     ) -> dict[str, Any] | None:
-        """As `before_agent`; there is nothing to wait for."""
+        """As `before_agent`."""
         return self.before_agent(state, runtime)
 
     # --- Behind the model -----------------------------------------------------------------
