@@ -16,6 +16,7 @@ What it can't see: the calls of agents inside a tool, which need a middleware of
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from langchain.agents.middleware.types import (
@@ -50,10 +51,7 @@ from langchain_loopguard.langchain.options import (
     ShowContent,
     check_name,
 )
-from langchain_loopguard.langchain.repair import (
-    complete,
-    rewritten,
-)
+from langchain_loopguard.langchain.repair import complete, rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -129,11 +127,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         !!! example "Nobody there to ask"
 
             ```python
-            agent = create_agent(
-                "openai:gpt-5.5",
-                tools=[search],
-                middleware=[LoopGuardMiddleware(on_detected="wrap_up")],
-            )
+            guard = LoopGuardMiddleware(on_detected="wrap_up")
+            agent = create_agent("openai:gpt-5.5", tools=[search], middleware=[guard])
             ```
     """
 
@@ -310,6 +305,14 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """As `wrap_model_call`."""
         asked = ask_model(self._gate, request, self.state_key)
         return asked.answered(await handler(asked.request))
+
+
+_hooks: tuple[Any, ...] = (
+    LoopGuardMiddleware.wrap_model_call,
+    LoopGuardMiddleware.awrap_model_call,
+)
+for _hook in _hooks:  # LangSmith's wrapper reads the signature at each call.
+    _hook.__signature__ = inspect.signature(_hook)
 
 
 class _Observing(LoopGuardMiddleware):
