@@ -66,7 +66,7 @@ class Pending:
 
     @property
     def ran_unasked(self) -> bool:
-        """Whether it was let run, and nobody was asked."""
+        """Whether it was approved without a person."""
         return self.outcome is not None and self.outcome.next == "run" and not self.question
 
     def settle(self, outcome: Outcome) -> None:

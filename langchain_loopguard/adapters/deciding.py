@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.conversations import Conversation
     from langchain_loopguard.adapters.runs import Run
     from langchain_loopguard.core.decision import Decision
-    from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
 
@@ -258,7 +257,8 @@ class Deciding:
         if pending is None:
             ending = ending_of(step)
             if ending is not None:  # It was to end in a process that has died.
-                return self._end(session, ending, error_of_facts(ending.facts), kept, run)
+                session.ending, session.loop = ending, error_of_facts(ending.facts)
+                return self._end(session, kept, run)
             if is_decided(step) or key_of(step.message) in self._table.decided:
                 return None
             self._finding.read(kept, history[: step.index])
@@ -268,7 +268,8 @@ class Deciding:
         if signal is None and outcome is not None:
             ends = outcome.next in {"end", "raise"}
             if ends and not any(map(is_users, history[step.index :])):
-                return self._end(session, outcome, error_about(pending, run), kept, run)
+                session.ending, session.loop = outcome, error_about(pending, run)
+                return self._end(session, kept, run)
             if outcome.core and pending.step.late:
                 kept.before = Mark(before=_BEFORE[outcome.core])
         return signal
@@ -276,7 +277,7 @@ class Deciding:
     def _still_waiting(
         self, kept: Conversation, pending: Pending, step: MessageStep, run: Run
     ) -> Pending | None:
-        """Give a step that is not decided about, `None` if it was elsewhere or is to be anew."""
+        """Give a step that waits, `None` if it was decided elsewhere or its question was lost."""
         if is_decided(step):  # Another process has decided, and said so in the results.
             kept.reader = self._table.new_reader()
             kept.steps.clear()
@@ -286,15 +287,7 @@ class Deciding:
             return None
         return pending
 
-    def _end(
-        self,
-        session: Session,
-        ending: Outcome,
-        loop: LoopDetectedError,
-        kept: Conversation,
-        run: Run,
-    ) -> Exception:
-        session.ending, session.loop = ending, loop
+    def _end(self, session: Session, kept: Conversation, run: Run) -> Exception:
         session.seen.add(kept.key)
         return end_run(session, run, messages_key=self._key)
 

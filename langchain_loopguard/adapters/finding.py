@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 def in_task(run: Run) -> bool:
-    """Tell whether LangGraph can be asked about the task that a run is in."""
+    """Tell whether LangGraph knows the task that a run is in."""
     if run.host is None:
         run.host = (False, False)
         if run.ns:
@@ -216,7 +216,7 @@ class StepFinder:
         self.table.revealed.note(last)
 
     def _renew(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
-        """Begin to read anew where a history was taken back; one may also lose its beginning."""
+        """Start at the beginning where a history was taken back; one that was trimmed goes on."""
         counts = kept.reader.counts
         gone = counts.last and counts.first and not _has(messages, counts.last)
         if gone and any(short(one.id or "") == counts.first for one in messages):
