@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import LastValue
@@ -220,6 +220,32 @@ def new_path(name: str, route: Callable[[Any, Any], Any]) -> Any:
         return route(state, config)
 
     return _callable(path, None, name)
+
+
+class _NoState(TypedDict):
+    """The state of an edge that reads none."""
+
+
+def read_no_state(builder: StateGraph[Any, Any, Any, Any], node: str, name: str) -> None:
+    """Spare the conditional edge `name` the state, for which every reducer runs a second time."""
+    builder.schemas.setdefault(_NoState, {})
+    branch = builder.branches[node][name]
+    builder.branches[node][name] = branch._replace(input_schema=_NoState)
+
+
+def written_messages(config: Mapping[str, Any], key: str) -> list[Any]:
+    """List what the node before a conditional edge has written to the messages.
+
+    Args:
+        config: The config that the edge gets.
+        key: The channel's key.
+    """
+    read = config["configurable"][_READ]
+    try:
+        written = [value for channel, value in read.args[3].writes if channel == key]
+    except (AttributeError, IndexError):  # all messages are as right, and slower
+        written = [read(key, True)]  # noqa: FBT003 - the host's own
+    return [one for value in written for one in (value if isinstance(value, list) else [value])]
 
 
 def _callable(run: Any, arun: Any, name: str) -> Any:

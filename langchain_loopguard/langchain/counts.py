@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
 from xxhash import xxh3_64_hexdigest
 
 from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.langchain.messages import key_of, short
 from langchain_loopguard.langchain.question import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_loopguard.core.decision import Decision
 
@@ -91,6 +95,26 @@ class Counts:
         if self.last and self.last not in self.recent:
             self.recent.append(self.last)
             del self.recent[:-_RECENT]
+
+    def place(self, messages: Sequence[BaseMessage]) -> int | None:
+        """Find the message counted last: -1 before the first one, `None` where it is gone."""
+        if not self.last:
+            return -1
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) == self.last:
+                return index
+        return None
+
+    def known_place(self, messages: Sequence[BaseMessage]) -> int:
+        """Find the last message that was read before: what stands before it is no news."""
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) in self.recent:
+                return index
+            if self.human and short(message.id or "") == self.human:
+                return index
+        return -1
 
     def is_new(self, decision: Decision, what: str) -> bool:
         """Note that a loop at its threshold is emitted; tells whether it is for the first time."""
