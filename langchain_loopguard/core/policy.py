@@ -104,6 +104,10 @@ class Policy(BaseModel):
     prose tells. Where it raises or returns something else, the text tells. Not written to a policy
     file."""
 
+    def __hash__(self) -> int:
+        """Hash by the fields, so that equal policies are one key."""
+        return hash(self.model_dump_json())
+
     @classmethod
     def rule_types(cls) -> dict[str, type[RuleConfig]]:
         """Return the rules that a policy may list: name -> the model of its numbers."""
