@@ -158,12 +158,20 @@ MB = 2**20
 CASES = {
     "argument": (lambda n: played({"text": "a" * n}), 500_000, 50 * MB),
     "argument of surrogates": (lambda n: played({"text": "\ud800" * n}), 100_000, 5 * MB),
-    "result of lines": (lambda n: played({}, "0123456789 line of text\n" * (n // 24)), 500_000, 50 * MB),
+    "result of lines": (
+        lambda n: played({}, "0123456789 line of text\n" * (n // 24)),
+        500_000,
+        50 * MB,
+    ),
     "result of clocks": (lambda n: played({}, "1d " * (n // 3)), 50_000, 50 * MB),
     "result without lines": (lambda n: played({}, "x" * n), 500_000, 50 * MB),
     "result of numbers": (lambda n: played({}, "1" * n), 200_000, 50 * MB),
     "keys": (lambda n: played(keys(n)), 20_000, 1_000_000),
-    "keys of numbers": (lambda n: played({k * 2**61: k for k in range(n)}, number=1), 5_000, 50_000),
+    "keys of numbers": (
+        lambda n: played({k * 2**61: k for k in range(n)}, number=1),
+        5_000,
+        50_000,
+    ),
     "nested lists": (lambda n: played(in_lists(n), in_lists(n)), 2_000, 10_000),
     "nested mappings": (lambda n: played(nested(n, lambda v: {"a": v})), 2_000, 10_000),
     "nested content": (

@@ -81,7 +81,7 @@ def test_the_runs_with_the_most_calls_saved_come_first(show):
     ("fragment", "listed"),
     [
         pytest.param("#q=nine", ["nine"], id="search"),
-        pytest.param("#q=same_answer", ["thirty", "nine"], id="rule"),
+        pytest.param("#q=repeat:", ["thirty", "nine"], id="rule"),
         pytest.param("#action=0", ["quiet"], id="guard"),
         pytest.param("#outcome=success", ["quiet"], id="outcome"),
         pytest.param("#sort=calls&order=1", ["quiet", "nine", "thirty"], id="order"),
@@ -103,7 +103,7 @@ def test_a_count_on_top_filters_and_clear_shows_all_again(show):
 
 def test_each_row_says_why_and_the_legend_is_open(show):
     find = show(*LOOPS)
-    assert find(".end")[0].text.startswith("same_answer: search, 5 times")
+    assert find(".end")[0].text.startswith("repeat: search, 5 times")
     assert find("#legend")[0].get_attribute("open") is not None
 
 
