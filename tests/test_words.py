@@ -22,7 +22,7 @@ RIVALS = {
     r"batch(?:es)?": "step",
     r"(?<!re-)told(?! apart)": "emitted, logged, notified, warned",
     r"(?:over)?heard": "observed",
-    r"(?:is|are|was|were|be|been) held|held back|hold(?:s|ing)? back": "stopped before it ran",
+    r"(?<!§ )(?:is|are|was|were|be|been) held|held back|hold(?:s|ing)? back": "stopped before it ran",
     r"taken for": "treated as",
     r"let(?:s|ting)? run": "approved",
     r"ever (?:other|new)": "different each time, new each time",
@@ -44,6 +44,7 @@ NAMES = {"acquit", "at_hand", "heard", "spared", "told", "undone", "worked", "Fa
 """Names that no function, class, parameter or attribute of the package has."""
 
 _CODE = re.compile(r"```.*?```|``.*?``|`[^`\n]*`|\"type\": \"batch\"", re.DOTALL)
+# What is code becomes a sign, so that "`lock` is held" can be told from a call that is held.
 _FEWEST_WORDS = 3
 """A shorter text is a key, a name or a pattern."""
 
@@ -55,7 +56,7 @@ def documents():
 
 
 def texts_of_document(path):
-    return [_CODE.sub(" ", path.read_text(encoding="utf-8"))]
+    return [_CODE.sub("§", path.read_text(encoding="utf-8"))]
 
 
 def texts_of_source(path):
@@ -72,14 +73,14 @@ def texts_of_source(path):
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts
     ]
-    return [_CODE.sub(" ", text) for text in texts if len(text.split()) >= _FEWEST_WORDS]
+    return [_CODE.sub("§", text) for text in texts if len(text.split()) >= _FEWEST_WORDS]
 
 
 def texts_of_notebook(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     written = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
     shown = ["".join(out.get("text", "")) for cell in cells for out in cell.get("outputs", ())]
-    return [_CODE.sub(" ", text) for text in (*written, *shown)]
+    return [_CODE.sub("§", text) for text in (*written, *shown)]
 
 
 SOURCES = [

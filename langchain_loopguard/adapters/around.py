@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.gate import Passed
     from langchain_loopguard.langchain.history import Reader
 
-__all__ = ["Around"]
-
 
 class Around(GraphGuard):
     """The guard around an agent's and a tools node."""
@@ -150,7 +148,7 @@ class Around(GraphGuard):
         if passed is None:
             return None
         outcome = passed.outcome
-        if outcome.next == "run" and passed.runs():
+        if passed.as_made or (outcome.next == "run" and passed.runs()):
             return _Run(self, passed, reader, messages, self.for_tools(state, passed, messages))
         saved = self.gate.save(reader)
         if outcome.next == "answer" and self.wrap_up_model is not None and not step.late:
@@ -190,20 +188,22 @@ class _Run:
 
     def leave(self, output: Any) -> Any:
         """Read the results, and give the node's output with the counts and what was added."""
-        guard, step = self.guard, self.passed.step
+        guard, passed, step = self.guard, self.passed, self.passed.step
         results = results_in(output, guard.messages_key)
         skipped = self._skipped(results, output)
-        added = guard.added(self.passed, marks=is_nested())
+        added: list[BaseMessage] = []
+        if not passed.as_made:
+            added = guard.added(passed, marks=is_nested())
         history = self.messages
         if added or step.others:
-            own = [*step.results, *self.passed.results()]
-            history = [*history[: step.index], self.passed.message, *own]
+            own = [*step.results, *passed.results()]
+            history = [*history[: step.index], passed.message, *own]
         history = [*history, *results, *skipped]
         if results:
             guard.gate.read(self.reader, history)
         counts = guard.gate.save(self.reader, history)
         update: dict[str, Any] = {} if counts is None else {guard.state_key: counts}
-        written = guard.written(self.passed, self.messages, added)
+        written = [] if passed.as_made else guard.written(passed, self.messages, added)
         if written:
             update[guard.messages_key] = written
         if output is None or not update:

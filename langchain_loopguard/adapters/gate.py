@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.options import Options
     from langchain_loopguard.langchain.telemetry import Adapter, Count
 
-__all__ = ["Ask", "Gate", "Passed"]
-
 
 class Ask(Protocol):
     """How a host asks a person."""
@@ -47,7 +45,7 @@ class Ask(Protocol):
         """Give the answer, or raise the host's signal that the run waits for one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Passed:
     """A step that was decided about.
 
@@ -68,6 +66,17 @@ class Passed:
         """The AI message whose calls run."""
         return self.edited or self.step.message
 
+    @property
+    def approved(self) -> bool:
+        """Whether a person let the step run."""
+        return self.outcome.core in {"approve", "always"}
+
+    @property
+    def as_made(self) -> bool:
+        """Whether the calls run as the model made them and nothing is written."""
+        step = self.step
+        return not (self.decision.findings or step.unparsed or step.others or step.late)
+
     def results(self) -> list[BaseMessage]:
         """Make the messages that stand in the place of results.
 
@@ -77,22 +86,29 @@ class Passed:
         last = self.step.results[-1] if self.step.late else None
         if last is not None and last.id and self.outcome.next == "answer":
             return [with_mark(last, Mark(ends=self.outcome.ends))]
-        return [*self.outcome.messages(_decided(self.step))]
+        return [*self.outcome.messages(self.step.decided_calls)]
 
     def replaced(self, *, marks: bool) -> list[BaseMessage]:
         """Give the AI message that takes the place of the step's own, none where it stays.
 
         Args:
-            marks: Whether what a person approved is noted on it, since no counts outlive the run.
+            marks: Whether an approval is noted on it, since no counts outlive the run.
         """
         message = self.edited
-        if marks and self.outcome.core in {"approve", "always"}:
+        if marks and self.approved:
             message = with_mark(self.message, Mark(approved=True))
         return [message] if message is not None and message.id else []
 
     def runs(self) -> frozenset[str | None]:
         """List the ids of the calls that run."""
-        return self.outcome.runs(_decided(self.step))
+        return self.outcome.runs(self.step.decided_calls)
+
+
+_MOST_REMEMBERED = 512
+_MOST_TOOLS = 256
+_MOST_KEPT = 64
+"""Readers that are cached, at most some 60 KB each; of runs that take turns beyond that, the
+counts are read."""
 
 
 class Gate:
@@ -102,18 +118,12 @@ class Gate:
     """
 
     def __init__(self, options: Options, adapter: Adapter, tools: Iterable[Any] = ()) -> None:
-        """Start with empty statistics.
-
-        Args:
-            options: The adapter's options.
-            adapter: Which adapter it is.
-            tools: The tools, for what they declare in their `metadata`.
-        """
+        """Start with empty statistics; `tools` declare themselves in their `metadata`."""
         self.options = options
         self.telemetry = Telemetry(adapter, fail_open=options.fail_open)
         self._tools: dict[str, Any] = {}
         self._note(tools)
-        self._kept = _Kept()
+        self._kept: dict[int, _Kept] = {}
         self._memory: dict[str, Reader] = {}
         self._lock = threading.Lock()
 
@@ -123,7 +133,7 @@ class Gate:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin with nothing cached."""
-        vars(self).update(state, _kept=_Kept(), _memory={}, _lock=threading.Lock())
+        vars(self).update(state, _kept={}, _memory={}, _lock=threading.Lock())
 
     def stats(self) -> Mapping[Count, int]:
         """Count what was done since it was made; see `Stats`."""
@@ -132,16 +142,21 @@ class Gate:
     def open(self, counts: Any, messages: Sequence[BaseMessage] = ()) -> Reader | None:
         """Give the reader of saved counts, of `None` a new one; it is the caller's alone.
 
+        To read counts takes longer than all else here. Within a run LangGraph hands a node the
+        very object that it returned before, so a reader that is still in memory is known by that
+        object, and by the history that it has read: two workers may begin with the same counts.
+
         Args:
             counts: What `save` gave.
-            messages: The history, by which a reader that is still in memory is known.
+            messages: The history.
 
         Returns:
             `None` where the counts are those of a later release, which this one leaves alone.
         """
-        reader = self._kept.take(counts, messages)
-        if reader is not None:
-            return reader
+        with self._lock:
+            kept = self._kept.pop(id(counts), None) if counts else None
+        if kept is not None and kept.has_read(messages):
+            return kept.reader
         try:
             reader = Reader.from_state(self.options, counts)
         except GuardStateError as error:
@@ -153,12 +168,7 @@ class Gate:
         return reader
 
     def recall(self, key: str, messages: Sequence[BaseMessage]) -> Reader:
-        """Give the reader that is kept in memory for a conversation; it is the caller's alone.
-
-        Args:
-            key: The conversation.
-            messages: Its history; a reader that knows another one starts again.
-        """
+        """Give the reader that `remember` keeps for a conversation; it is the caller's alone."""
         with self._lock:
             reader = self._memory.pop(key, None)
         if reader is None or not reader.knows(messages):
@@ -227,7 +237,7 @@ class Gate:
             InvalidResumeError: If the answer is none. The question stays open.
             Exception: The signal with which the host asks.
         """
-        calls, can_ask, question = _decided(step), ask is not None, None
+        calls, can_ask, question = step.decided_calls, ask is not None, None
         if key_of(step.message) != reader.counts.last:
             self.read(reader, messages[: step.index])
         try:
@@ -236,7 +246,7 @@ class Gate:
                 self.telemetry.stats.add("checked")
                 outcome = decide(decision, step, mode="warn", can_ask=False, options=self.options)
                 return Passed(step, decision, outcome)
-            asked = reader.asked_before(decision)
+            asked = reader.counts.asked_before(decision)
             mode, reply = resolve(self.options, Detected(decision, calls, can_ask, asked))
             outcome = decide(
                 decision, step, mode=mode, can_ask=can_ask, options=self.options, reply=reply
@@ -264,8 +274,9 @@ class Gate:
             )
         edited = None
         try:
-            if outcome.edited:
-                edited = edited_message(step.message, outcome.edits(calls))
+            edits = outcome.edits(calls)
+            if edits:
+                edited = edited_message(step.message, edits)
             reader.settle(step, decision, outcome, edited)
             self.telemetry.emit(decision, outcome, is_new=reader.emit(decision, outcome.emit))
         except Exception as error:  # noqa: BLE001 - what was decided is carried out all the same
@@ -273,11 +284,7 @@ class Gate:
         return Passed(step, decision, outcome, edited)
 
     def save(self, reader: Reader, messages: Sequence[BaseMessage] = ()) -> dict[str, Any] | None:
-        """Give the counts to be saved; the reader must not be used any more.
-
-        Args:
-            reader: The conversation's reader.
-            messages: What it has read, by which it is known again.
+        """Give the counts to be saved; the reader, which has read `messages`, is not used any more.
 
         Returns:
             `None` after a fault: the counts saved before stay.
@@ -291,9 +298,15 @@ class Gate:
         return counts
 
     def keep(self, reader: Reader, counts: Any, messages: Sequence[BaseMessage]) -> None:
-        """Keep a reader that was made of these counts and has read on; see `save`."""
+        """Cache a reader that was made of these counts and has read on; see `open`."""
+        if not counts:
+            return
         reader.forget_step()
-        self._kept.keep(counts, reader, messages)
+        last = messages[-1] if messages else None
+        with self._lock:
+            self._kept[id(counts)] = _Kept(counts, reader, len(messages), last)
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
 
     def _notice(self, reader: Reader, revealed: Decision | None) -> None:
         if revealed is not None and revealed.findings:
@@ -316,58 +329,16 @@ def _is_later(counts: Any) -> bool:
     return any(type(theirs) is int and theirs > own for theirs, own in versions)
 
 
-def _decided(step: MessageStep) -> list[dict[str, Any]]:
-    return step.calls if step.late else step.open_calls
+class _Kept(NamedTuple):
+    """A cached reader; `counts` is held, so that no other object gets its `id`."""
 
-
-# --- Cached readers -------------------------------------------------------------------------------
-
-_MOST_REMEMBERED = 512
-_MOST_TOOLS = 256
-
-_MOST = 64
-"""Readers that are kept, at most some 60 KB each; of runs that take turns beyond that, the counts
-are read."""
-
-
-class _One(NamedTuple):
     counts: Any
     reader: Reader
     read: int
     last: BaseMessage | None
 
-
-class _Kept:
-    """Keeps the readers of the last few counts: to read counts takes longer than all else here.
-
-    Within a run LangGraph hands a node the very object that it returned before, so a reader is
-    found by that object; counts out of a store, of a fork or of a person are other objects. It
-    must have read no other history either: two workers may begin with the same counts. It is given
-    out once, since whoever has it changes it.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[int, _One] = {}
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
-        return _Kept, ()
-
-    def keep(self, counts: Any, reader: Reader, messages: Sequence[BaseMessage]) -> None:
-        if not counts:
-            return
-        last = messages[-1] if messages else None
-        with self._lock:
-            self._kept[id(counts)] = _One(counts, reader, len(messages), last)
-            if len(self._kept) > _MOST:
-                del self._kept[next(iter(self._kept))]
-
-    def take(self, counts: Any, messages: Sequence[BaseMessage]) -> Reader | None:
-        if not counts:
-            return None
-        with self._lock:
-            one = self._kept.pop(id(counts), None)
-        if one is None or len(messages) < one.read:
-            return None
-        same = one.last is None or messages[one.read - 1] is one.last
-        return one.reader if same else None
+    def has_read(self, messages: Sequence[BaseMessage]) -> bool:
+        """Tell whether the reader has read these messages and perhaps not yet the last ones."""
+        if self.last is None or len(messages) < self.read:
+            return self.last is None
+        return messages[self.read - 1] is self.last

@@ -50,16 +50,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = [
-    "GraphGuard",
-    "LastAnswer",
-    "is_ended",
-    "leaves_graph",
-    "read_key",
-    "results_in",
-    "with_key",
-]
-
 _USUAL: frozenset[type] = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _LAST = Mark(ends={"as": "final"})
 
@@ -172,6 +162,8 @@ class GraphGuard:
         Returns:
             The state itself where it is to run them all.
         """
+        if passed.as_made:
+            return state
         step, runs = passed.step, passed.runs()
         everything = runs == {id_of(call) for call in calls_of(passed.message)}
         if everything and passed.edited is None and not step.others:
@@ -183,6 +175,8 @@ class GraphGuard:
         self, step: MessageStep, messages: list[BaseMessage]
     ) -> list[BaseMessage] | None:
         """End a run in which the model makes calls although it was to use no tools."""
+        if step.index == 0 or not isinstance(messages[step.index - 1], HumanMessage | ToolMessage):
+            return None
         ends = ends_of(messages[: step.index])
         if ends.get("as") != "final":
             return None
@@ -241,7 +235,8 @@ def is_ended(messages: Sequence[BaseMessage]) -> bool:
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             source = message.additional_kwargs.get("lc_source")
-            return source == SOURCE or bool(mark_of(message).ends)
+            by_guard = source == SOURCE and not makes_calls(message)
+            return by_guard or bool(mark_of(message).ends)
     return False
 
 

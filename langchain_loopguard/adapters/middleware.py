@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.wording import Wording
     from langchain_loopguard.policy import LoopGuardPolicy
 
-__all__ = ["LoopGuardMiddleware"]
-
 _STATE_KEY = "loop_guard"
 
 
@@ -269,9 +267,12 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _carried_out(self, passed: Passed, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         step, outcome = passed.step, passed.outcome
-        # The counts of an agent within a graph don't outlive its run.
-        added: list[BaseMessage] = [*passed.replaced(marks=is_nested()), *passed.results()]
         update: dict[str, Any] = {}
+        if passed.as_made:
+            return update
+        # The counts of an agent within a graph don't outlive its run.
+        marks = passed.approved and is_nested()
+        added: list[BaseMessage] = [*passed.replaced(marks=marks), *passed.results()]
         if outcome.next == "end":
             added.append(final_message(outcome.final))
             update["jump_to"] = "end"

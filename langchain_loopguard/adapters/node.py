@@ -1,4 +1,4 @@
-"""How does a node between the agent and the tools of a graph hold a loop back?
+"""How does a node between the agent and the tools of a graph stop a loop?
 
 `LoopGuardNode` is the guard for graphs that are wired by hand. It is a pure function of the
 state: the counts are a channel of it, or are folded from the messages where there is no such
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.telemetry import Count
     from langchain_loopguard.langchain.wording import Wording
     from langchain_loopguard.policy import LoopGuardPolicy
-
-__all__ = ["LoopGuardNode", "LoopGuardState"]
 
 
 def _newest(old: Any, new: Any) -> Any:

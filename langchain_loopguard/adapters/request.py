@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
-from langchain_core.messages import RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langgraph.types import Command
 
 from langchain_loopguard.langchain.errors import error_of_facts
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from langchain_loopguard.adapters.gate import Gate
-
-__all__ = ["Asked", "ask_model"]
 
 _TOOL_SETTINGS = {"tools", "tool_choice", "parallel_tool_calls"}
 """Model settings that some providers refuse in a call without tools."""
@@ -67,11 +65,14 @@ def ask_model(gate: Gate, request: ModelRequest[Any], state_key: str) -> Asked:
         messages = reader.request(request.messages)
         gate.keep(reader, counts, saved)
     surplus: list[Any] = []
-    step = last_step(messages or request.messages)
+    sent = messages or request.messages
+    # One result behind its call, as nearly always, can't be one too many.
+    plain = len(sent) > 1 and isinstance(sent[-1], ToolMessage) and isinstance(sent[-2], AIMessage)
+    step = None if plain else last_step(sent)
     if step is not None and len(step.results) > 1:
         surplus = surplus_results(step)
         if surplus:
-            messages = [m for m in messages or request.messages if m not in surplus]
+            messages = [m for m in sent if m not in surplus]
         if step.apart:
             moved = complete(messages or request.messages, gate.options.wording.skipped)
             messages = moved or messages

@@ -13,8 +13,6 @@ from typing import Any
 
 from langchain_loopguard.adapters.middleware import LoopGuardMiddleware
 
-__all__ = ["guard_subagents"]
-
 logger = logging.getLogger("langchain_loopguard")
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.wording import Wording
     from langchain_loopguard.policy import LoopGuardPolicy
 
-__all__ = ["add_loop_guard", "guard_stats"]
-
 _Builder = StateGraph[Any, Any, Any, Any]
 
 logger = logging.getLogger("langchain_loopguard")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from langchain_loopguard.replay.compare import System
-    from langchain_loopguard.replay.run import Fire, ReplayReport
+    from langchain_loopguard.replay.verdicts import Fire, ReplayReport
 
 _AS_OF = "as of"
 

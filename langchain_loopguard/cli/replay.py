@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from langchain_loopguard.replay.run import Fire, ReplayReport
+    from langchain_loopguard.replay.verdicts import Fire, ReplayReport
 
 
 def replay(

@@ -7,6 +7,7 @@ the messages don't say is left out rather than estimated; prices are not its bus
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = ["cost_in_words", "cost_of", "steps_before"]
-
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 _TIMED_ID = re.compile(
@@ -33,27 +32,17 @@ the model's run, and runs have such ids."""
 
 def steps_before(messages: Sequence[BaseMessage], end: int, most: int) -> list[MessageStep]:
     """Read up to `most` steps that stand before the message at `end`, the oldest first."""
-    found: list[MessageStep] = []
-    for index in range(end - 1, -1, -1):
-        if len(found) >= most:
-            break
-        if makes_calls(messages[index]):
-            found.append(step_at(messages, index))
-    return found[::-1]
+    found = (index for index in range(end - 1, -1, -1) if makes_calls(messages[index]))
+    return [step_at(messages, index) for index in islice(found, most)][::-1]
 
 
 def cost_of(messages: Sequence[BaseMessage], end: int, steps: int) -> dict[str, Any]:
-    """Add up what some steps have cost.
-
-    Args:
-        messages: A history; of one that was trimmed it is the cost of what is left.
-        end: Where the AI message stands that waits.
-        steps: How many steps before it belong to the loop.
+    """Add up what the `steps` before the AI message at `end` have cost, in JSON types.
 
     Returns:
-        In JSON types: `calls` that ran; `model_calls`, that at `end` included; `input_tokens`,
-        `output_tokens` and `total_tokens`, where any message says them; `seconds` between the
-        first of these model calls and the last, where their ids tell it.
+        `calls` that ran; `model_calls`, that at `end` included; `input_tokens`, `output_tokens`
+        and `total_tokens`, where any message says them; `seconds` between the first of these
+        model calls and the last, where their ids tell it.
     """
     done = steps_before(messages, end, steps)
     start = done[0].index if done else end
@@ -62,8 +51,10 @@ def cost_of(messages: Sequence[BaseMessage], end: int, steps: int) -> dict[str, 
         "calls": sum(len(step.by_tools) for step in done),
         "model_calls": len(spoken),
     }
+    usages: list[Any] = [message.usage_metadata for message in spoken]
     for key in _TOKENS:
-        known = [usage[key] for usage in map(_usage, spoken) if _is_count(usage.get(key))]
+        counts = [usage.get(key) for usage in usages if isinstance(usage, dict)]
+        known = [count for count in counts if type(count) is int and count >= 0]
         if known:
             cost[key] = sum(known)
     began, ended = _time_of(messages[start]), _time_of(messages[end])
@@ -79,15 +70,6 @@ def cost_in_words(cost: Mapping[str, Any], since: str) -> str:
         parts.append(_number(cost["total_tokens"], "token"))
     time = f", in {cost['seconds']:,} seconds" if cost.get("seconds", 0) >= 1 else ""
     return f"{since}: {', '.join(parts)}{time}."
-
-
-def _usage(message: AIMessage) -> Mapping[str, Any]:
-    usage: Any = message.usage_metadata
-    return usage if isinstance(usage, dict) else {}
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _time_of(message: BaseMessage) -> int | None:

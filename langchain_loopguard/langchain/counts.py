@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.core.decision import Decision
 
-__all__ = ["VERSION", "Counts"]
-
 VERSION = 2
 """The version of saved counts; those of another one are not read."""
 
@@ -126,42 +124,40 @@ class Counts:
 
     def to_state(self) -> dict[str, Any]:
         """Give it in JSON types, without what is as at the beginning."""
-        state: dict[str, Any] = {}
-        for key in self.__slots__:
-            value = getattr(self, key)
-            if value:
-                state[key] = value.copy() if isinstance(value, list | dict) else value
-        return state
+        read = ((name, getattr(self, name)) for name in _FIELDS)
+        return {name: _copied(value) for name, value in read if value}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Counts:
         """Read what `to_state` gave; raises what an odd value raises."""
-        texts = ("first", "human", "last", "first_caller", "caller")
-        first, human, last, first_caller, caller = (stored.text(state.get(t, "")) for t in texts)
-        return cls(
-            by_run=stored.flag(state.get("by_run", False)),
-            first=first,
-            human=human,
-            last=last,
-            is_open=stored.flag(state.get("is_open", False)),
-            first_caller=first_caller,
-            caller=caller,
-            pending=stored.text(state.get("pending", ""), _LONGEST_WARNING),
-            recent=[stored.text(key) for key in state.get("recent", ())][-_RECENT:],
-            emitted=[stored.text(key) for key in state.get("emitted", ())][-_EMITTED:],
-            warnings={
-                stored.text(at): stored.text(text, _LONGEST_WARNING)
-                for at, text in dict(state.get("warnings", {})).items()
-            },
-            asked={
-                stored.text(loop): [stored.count(times), stored.count(since)]
-                for loop, (times, since) in dict(state.get("asked", {})).items()
-            },
-            tools={
-                stored.text(name): _declared(metadata)
-                for name, metadata in list(dict(state.get("tools", {})).items())[:_TOOLS]
-            },
-        )
+        counts = cls()
+        for name in ("first", "human", "last", "first_caller", "caller"):
+            setattr(counts, name, stored.text(state.get(name, "")))
+        counts.by_run = stored.flag(state.get("by_run", False))
+        counts.is_open = stored.flag(state.get("is_open", False))
+        counts.pending = stored.text(state.get("pending", ""), _LONGEST_WARNING)
+        counts.recent = [stored.text(key) for key in state.get("recent", ())][-_RECENT:]
+        counts.emitted = [stored.text(key) for key in state.get("emitted", ())][-_EMITTED:]
+        counts.warnings = {
+            stored.text(at): stored.text(text, _LONGEST_WARNING)
+            for at, text in dict(state.get("warnings", {})).items()
+        }
+        counts.asked = {
+            stored.text(loop): [stored.count(times), stored.count(since)]
+            for loop, (times, since) in dict(state.get("asked", {})).items()
+        }
+        counts.tools = {
+            stored.text(name): _declared(metadata)
+            for name, metadata in list(dict(state.get("tools", {})).items())[:_TOOLS]
+        }
+        return counts
+
+
+_FIELDS: tuple[str, ...] = tuple(Counts.__slots__)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if type(value) in {list, dict} else value
 
 
 def _loops(decision: Decision) -> list[str]:

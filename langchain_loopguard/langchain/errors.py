@@ -12,23 +12,12 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.core.errors import LoopDetectedError, facts_of
+from langchain_loopguard.core.errors import LoopDetectedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from langchain_loopguard.core.decision import Decision
-
-__all__ = [
-    "NOBODY_TO_ASK",
-    "InvalidResumeError",
-    "LoopDetectedError",
-    "bubbling",
-    "error_of_facts",
-    "facts_of",
-    "is_signal",
-    "loop_error",
-]
 
 _E = TypeVar("_E", bound=Exception)
 
@@ -95,13 +84,7 @@ def _again(kind: type[_E], args: tuple[Any, ...]) -> _E:
 
 
 def loop_error(decision: Decision, cure: str = "") -> LoopDetectedError:
-    """Make the error for a decision with at least one finding.
-
-    Args:
-        decision: What was found.
-        cure: What the reader of the error can do, as a sentence; by default what `RAISED` or
-            `ENDED` says.
-    """
+    """Make the error for a decision with a finding; `cure` says what its reader can do."""
     finding = decision.findings[0]
     cure = cure or (ENDED if decision.action is Action.STOP else RAISED)
     message = " ".join(part for part in (decision.to_person, cure) if part)
@@ -113,14 +96,13 @@ def loop_error(decision: Decision, cure: str = "") -> LoopDetectedError:
 def error_of_facts(facts: Mapping[str, Any]) -> LoopDetectedError:
     """Make the error that `facts_of` wrote, perhaps in another process; odd parts are left out."""
     tools = facts.get("tools")
+    count, threshold = (
+        value if type(value) is int else 0 for value in map(facts.get, ("count", "threshold"))
+    )
     return bubbling(LoopDetectedError)(
         str(facts.get("signature", "")),
         [str(tool) for tool in tools] if isinstance(tools, list | tuple) else (),
-        _count(facts.get("count")),
-        _count(facts.get("threshold")),
+        count,
+        threshold,
         str(facts.get("message", "")),
     )
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int else 0

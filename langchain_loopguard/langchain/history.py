@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.core.decision import Action, Decision, Finding
+from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.core.state import shown as shown_value
@@ -32,6 +32,7 @@ from langchain_loopguard.langchain.messages import (
     with_warnings,
     written_by_node,
 )
+from langchain_loopguard.langchain.question import findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
     from langchain_loopguard.langchain.outcome import Outcome
-    from langchain_loopguard.langchain.question import Asked
-
-__all__ = ["Reader"]
 
 _REPEATED = frozenset({"observed", "warned", "refused"})
 _CALLER = "lc_agent_name"
@@ -99,9 +97,8 @@ class Reader:
     def start_run(self, messages: Sequence[BaseMessage]) -> Decision | None:
         """Begin a turn: a run starts with these messages, its input among them.
 
-        Call it once a run, for the outermost graph only and not on a resume: an agent that is
-        handed over to goes on in the turn of the others. A history that isn't known makes all
-        counts start again. An input that no user wrote (`is_user_message`) begins no turn.
+        Call it once a run, for the outermost graph only and not on a resume. With a history that
+        isn't known all counts start again. An input that no user wrote begins no turn.
 
         Returns:
             As `read`.
@@ -110,14 +107,14 @@ class Reader:
             self._begin(self.counts.tools)
         self.counts.by_run = True
         revealed = self.read(messages)
-        tail: list[HumanMessage] = []
+        spoken = None
         for message in reversed(messages):
             if isinstance(message, AIMessage | ToolMessage):
                 break
             if isinstance(message, HumanMessage):
-                tail.append(message)
-        spoken = [m for m in tail if not is_generated(m) and self.options.wrote_by_user(m)]
-        if spoken or not tail:
+                user = not is_generated(message) and self.options.wrote_by_user(message)
+                spoken = spoken or user
+        if spoken is not False:  # A run without a human message is a turn too.
             self.start_turn()
         return revealed
 
@@ -155,10 +152,11 @@ class Reader:
                     break
                 if step.calls:
                     after = messages[index + 1 + len(step.results) + len(step.others) :][:1]
-                    self._count(message, step.calls, believe=step, after=after)
+                    self._count(message, step.calls)
+                    self._believe(step, after)
                     revealed = self._close(step) if self.counts.is_open else None
             elif isinstance(message, HumanMessage):
-                self._hear(messages, index)
+                self._read_human(messages, index)
         return revealed
 
     def check(self, step: MessageStep, caller: str = "") -> Decision:
@@ -174,7 +172,7 @@ class Reader:
         """
         key = key_of(step.message)
         if not key or key != self.counts.last:
-            return self._count(step.message, step.calls, caller=caller)
+            return self._count(step.message, step.calls, caller)
         if self._decision is None:
             record = self.guard.record_for(self._named(step.calls, step.message, caller))
             record.used = not self.counts.is_open
@@ -188,28 +186,7 @@ class Reader:
         """
         decision = self.check(step, caller)
         if decision.action < Action.ASK:
-            found = question.get("findings") or [{}]
-            told = str(question.get("message") or "")
-            findings = tuple(
-                Finding(
-                    str(one.get("rule", "")),
-                    Action.ASK,
-                    tools=[str(tool) for tool in one.get("tools", ())],
-                    count=int(one.get("count", 0)),
-                    threshold=int(one.get("threshold", 0)),
-                    since=int(one.get("since", 0)),
-                    loop="",
-                    to_model="",
-                    to_person=told if at == 0 else "",
-                )
-                for at, one in enumerate(found)
-            )
-            self._decision = Decision(Action.ASK, findings, decision.record)
-
-    @property
-    def decision(self) -> Decision | None:
-        """What was found about the step counted last, `None` in another process."""
-        return self._decision
+            self._decision = Decision(Action.ASK, findings_of(question), decision.record)
 
     def forget_step(self) -> None:
         """Be as one that `from_state` makes of `to_state`, for who keeps a reader in memory."""
@@ -225,7 +202,7 @@ class Reader:
         outcome: Outcome,
         edited: AIMessage | None = None,
     ) -> None:
-        """Tell the guard what becomes of a step; call it for every step that is decided about.
+        """Note what becomes of a step; call it for every step with findings.
 
         Args:
             step: The step.
@@ -251,19 +228,11 @@ class Reader:
             # What runs is another step than the one that was counted.
             self._count(edited, calls_of(edited))
 
-    def asked_before(self, decision: Decision) -> Asked:
-        """Say how often a person was asked for one of these loops, and since which step."""
-        return self.counts.asked_before(decision)
-
     def emit(self, decision: Decision, what: str) -> bool:
-        """Tell whether something is to be emitted; `Telemetry.emit` takes it as `is_new`.
+        """Tell whether a finding is to be emitted; `Telemetry.emit` takes it as `is_new`.
 
         What a guard does again and again by itself is emitted once for a loop, threshold and
         turn. A question, a person's answer and an end are emitted each time.
-
-        Args:
-            decision: What was found; without findings nothing is.
-            what: What is done about it; `Outcome.emit`.
         """
         if not decision.findings or what not in _REPEATED:
             return bool(decision.findings)
@@ -272,9 +241,8 @@ class Reader:
     def request(self, messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
         """Copy the messages of a model call with the warnings of this turn in it.
 
-        Returns:
-            `None` where there is nothing to add. The same warnings stand at the same places in
-            every call of the turn, so that a provider's cache holds.
+        The same warnings stand at the same places in every call of the turn, so that a provider's
+        cache holds. `None` where there is nothing to add.
         """
         warnings = self.counts.warnings
         return with_warnings(messages, warnings) if warnings else None
@@ -315,25 +283,27 @@ class Reader:
 
     def _place(self, messages: Sequence[BaseMessage]) -> int | None:
         """Find the message counted last: -1 before the first one, `None` where it is gone."""
-        if not self.counts.last:
+        last = self.counts.last
+        if not last:
             return -1
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
-            if isinstance(message, AIMessage) and key_of(message) == self.counts.last:
+            if isinstance(message, AIMessage) and key_of(message) == last:
                 return index
         return None
 
     def _known_place(self, messages: Sequence[BaseMessage]) -> int:
         """Find the last message that was read before: what stands before it is no news."""
+        recent, human = self.counts.recent, self.counts.human
         for index in range(len(messages) - 1, -1, -1):
             message = messages[index]
-            if isinstance(message, AIMessage) and key_of(message) in self.counts.recent:
+            if isinstance(message, AIMessage) and key_of(message) in recent:
                 return index
-            if self.counts.human and short(message.id or "") == self.counts.human:
+            if human and short(message.id or "") == human:
                 return index
         return -1
 
-    def _hear(self, messages: Sequence[BaseMessage], index: int) -> None:
+    def _read_human(self, messages: Sequence[BaseMessage], index: int) -> None:
         message = messages[index]
         if not isinstance(message, HumanMessage) or is_generated(message):
             return
@@ -369,34 +339,34 @@ class Reader:
         ]
 
     def _count(
-        self,
-        message: AIMessage,
-        calls: Sequence[Mapping[str, Any]],
-        *,
-        caller: str = "",
-        believe: MessageStep | None = None,
-        after: Sequence[BaseMessage] = (),
+        self, message: AIMessage, calls: Sequence[Mapping[str, Any]], caller: str = ""
     ) -> Decision:
         decision = self.guard.check(self._named(calls, message, caller))
         self.counts.pending = ""
         self.counts.remember(key_of(message))
         self.counts.is_open = bool(calls)
         self._decision = decision
-        if believe is not None and decision.action >= Action.ASK:
-            # What became of it stands in the messages; believed only where a loop was found.
-            marks = [mark_of(one) for one in (message, *believe.results)]
-            before = [mark_of(one).before for one in after]
-            if "approved" in before or any(mark.approved for mark in marks):
-                self.counts.note_question(decision)
-                self.guard.approve(decision)
-                self._decision = _allowed(decision.record)
-            elif not {"refused", "advised"}.isdisjoint(before):
-                self.guard.refuse(decision)
-                self.counts.is_open = False
-                if "advised" in before:
-                    self.counts.note_question(decision)
-                    self.start_turn()
-        return self._decision
+        return decision
+
+    def _believe(self, step: MessageStep, after: Sequence[BaseMessage]) -> None:
+        """Take over what became of a step with a loop, as it stands in the messages."""
+        decision = self._decision
+        if decision is None or decision.action < Action.ASK:
+            return
+        before = {mark_of(message).before for message in after}
+        if "approved" in before or any(mark_of(m).approved for m in (step.message, *step.results)):
+            self.counts.note_question(decision)
+            self.guard.approve(decision)
+            self._decision = _allowed(decision.record)
+        elif before & {"refused", "advised"}:
+            self._refuse(decision, advised="advised" in before)
+
+    def _refuse(self, decision: Decision, *, advised: bool) -> None:
+        self.guard.refuse(decision)
+        self.counts.is_open = False
+        if advised:
+            self.counts.note_question(decision)
+            self.start_turn()
 
     def _close(self, step: MessageStep) -> Decision | None:
         """Record the results of a step, unless some are still to come."""
@@ -407,16 +377,13 @@ class Reader:
         if not step.calls:
             return None
         if step.held_back and decision.action >= Action.ASK:
-            self.guard.refuse(decision)
-            if any(mark_of(result).advised for result in step.results):
-                self.counts.note_question(decision)
-                self.start_turn()
+            self._refuse(decision, advised=any(mark_of(one).advised for one in step.results))
             return None
         revealed = self.guard.record_results(decision.record, step.for_core())
-        told = revealed if revealed.findings else decision
+        found = revealed if revealed.findings else decision
         text, self.counts.pending = self.counts.pending, ""
-        if told.findings and self.counts.is_new(told, "model"):
-            text = self._warning(told.to_model)
+        if found.findings and self.counts.is_new(found, "model"):
+            text = self._warning(found.to_model)
         self._warn(step, text)
         return revealed
 

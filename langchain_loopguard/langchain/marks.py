@@ -21,19 +21,6 @@ from langchain_loopguard.core.calls import call_id, call_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "SOURCE",
-    "Mark",
-    "ends_of",
-    "final_message",
-    "has_summary",
-    "is_generated",
-    "mark_of",
-    "replacement",
-    "result_by",
-    "with_mark",
-]
-
 SOURCE = "loop_guard"
 """What `lc_source` says on messages of the guard, and the key of a `Mark`."""
 
@@ -108,13 +95,9 @@ def ends_of(messages: Sequence[BaseMessage]) -> Mapping[str, Any]:
 def replacement(
     call: Any, text: str, status: Literal["success", "error"] = "error", mark: Mark | None = None
 ) -> ToolMessage:
-    """Make the message that stands in the place of a call's result.
+    """Make the message that stands in the place of a call's result, marked as the guard's.
 
-    Args:
-        call: The call, in any form.
-        text: What the model reads.
-        status: `success` where a person gave the result.
-        mark: What is noted besides.
+    A `success` is a result that a person gave.
     """
     message = ToolMessage(
         content=text,
@@ -147,8 +130,5 @@ def is_generated(message: HumanMessage) -> bool:
 
 def has_summary(messages: Iterable[BaseMessage]) -> bool:
     """Tell whether a message stands for a part of the history that is gone."""
-    return any(
-        message.additional_kwargs.get("lc_source") in _SUMMARY
-        for message in messages
-        if isinstance(message, HumanMessage)
-    )
+    spoken = (message for message in messages if isinstance(message, HumanMessage))
+    return any(message.additional_kwargs.get("lc_source") in _SUMMARY for message in spoken)

@@ -20,21 +20,6 @@ from langchain_loopguard.langchain.marks import result_by
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "MessageStep",
-    "caller_of",
-    "calls_of",
-    "id_of",
-    "key_of",
-    "last_step",
-    "makes_calls",
-    "plain_call",
-    "short",
-    "step_at",
-    "with_warnings",
-    "written_by_node",
-]
-
 _UNPARSED = "The arguments of this call are not valid JSON."
 _NO_RESULT = "There is no result."
 
@@ -135,6 +120,11 @@ class MessageStep:
         return [*self.waiting, *self.unparsed]
 
     @property
+    def decided_calls(self) -> list[dict[str, Any]]:
+        """The calls that a decision is about; of a late step all, which have results already."""
+        return self.calls if self.late else self.open_calls
+
+    @property
     def by_tools(self) -> list[ToolMessage]:
         """The results that tools, or the host in their place, gave."""
         return [result for result in self.results if result_by(result) == "tool"]
@@ -147,7 +137,7 @@ class MessageStep:
     @property
     def late(self) -> bool:
         """Whether every call has a result before anybody decided: the host gave them all."""
-        return bool(self.results) and not self.open_calls
+        return bool(self.results) and not self.waiting and not self.unparsed
 
     @property
     def complete(self) -> bool:
@@ -176,20 +166,25 @@ def step_at(messages: Sequence[BaseMessage], index: int) -> MessageStep:
     if not isinstance(message, AIMessage):
         raise TypeError(f"no AI message stands at {index}")
     step = MessageStep(index, message)
-    for other in messages[index + 1 :]:
+    by_person = set()
+    for at in range(index + 1, len(messages)):
+        other = messages[at]
         if isinstance(other, ToolMessage):
             step.results.append(other)
             step.apart = step.apart or bool(step.others)
+            if result_by(other) == "person":
+                by_person.add(other.tool_call_id)
         elif isinstance(other, AIMessage):
             step.last = False
             break
         else:
             step.others.append(other)
     done = {result.tool_call_id for result in step.results}
-    by_person = {one.tool_call_id for one in step.results if result_by(one) == "person"}
-    step.calls = [call for call in calls_of(message) if id_of(call) not in by_person]
-    step.waiting = [plain_call(c) for c in message.tool_calls if id_of(c) not in done]
-    step.unparsed = [plain_call(c) for c in message.invalid_tool_calls if id_of(c) not in done]
+    parsed = [plain_call(call) for call in message.tool_calls]
+    unparsed = [plain_call(call) for call in message.invalid_tool_calls]
+    step.calls = [call for call in (*parsed, *unparsed) if call.get("id") not in by_person]
+    step.waiting = [call for call in parsed if call.get("id") not in done]
+    step.unparsed = [call for call in unparsed if call.get("id") not in done]
     return step
 
 
@@ -210,11 +205,11 @@ def with_warnings(
 ) -> list[BaseMessage] | None:
     """Copy the messages of a request with warnings below the results that they are about.
 
-    The only place where one may stand: providers refuse anything but tool messages between calls
-    and their results. A text stays a text.
+    Providers refuse anything but tool messages between calls and their results. A text stays a
+    text, and neither the list nor a message is changed.
 
     Args:
-        messages: What is sent to the model; neither the list nor a message is changed.
+        messages: What is sent to the model.
         warnings: The texts by the id of the tool message, or by its `tool_call_id`, of which the
             last one is meant.
 

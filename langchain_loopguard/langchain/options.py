@@ -18,21 +18,6 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.outcome import Detected
 
-__all__ = [
-    "MODES",
-    "IsUserMessage",
-    "Mode",
-    "OnDetected",
-    "Options",
-    "Scope",
-    "ShowContent",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_name",
-    "check_tools",
-]
-
 Mode = Literal["interrupt", "refuse", "raise", "warn", "wrap_up", "observe"]
 """What happens when a loop is detected: a person is asked, the calls are refused, the run ends in
 an error, the model is warned and nothing is stopped, the model answers again without tools, or

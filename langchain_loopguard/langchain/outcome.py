@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.question import Asked
     from langchain_loopguard.langchain.replies import CallReply
 
-__all__ = ["CallOutcome", "Detected", "Emit", "Outcome", "decide", "noticed", "resolve"]
-
 Next = Literal["run", "ask", "model", "answer", "end", "raise"]
 """How a run goes on: the calls run, a person is asked, the model is called again, it is called
 again without tools, the run ends with a message, or in an error."""
@@ -90,7 +88,7 @@ TABLE: tuple[_Row, ...] = tuple(_Row(*row) for row in (
 _FOUND = {Action.ALLOW: "none", Action.WARN: "warn", Action.ASK: "loop", Action.STOP: "final"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallOutcome:
     """What happens to one call.
 
@@ -111,7 +109,7 @@ class CallOutcome:
     args: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """What is done about a step.
 
@@ -128,7 +126,6 @@ class Outcome:
             no words.
         facts: The error's facts with `next="raise"`; `errors.error_of_facts` makes it.
         asked: Whether a person answered, which `Reader.settle` notes.
-        edited: Whether a person changed a call.
     """
 
     next: Next
@@ -140,11 +137,6 @@ class Outcome:
     final: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     asked: bool = False
-
-    @property
-    def edited(self) -> bool:
-        """Whether a person changed a call."""
-        return any(call.args is not None for call in self.calls)
 
     @property
     def prevented(self) -> int:
@@ -230,30 +222,22 @@ def decide(
     options: Options,
     reply: Reply | None = None,
 ) -> Outcome:
-    """Look a step up in the table.
-
-    Args:
-        decision: What was found about it.
-        step: The step.
-        mode: What the user wants done about loops; see `resolve`.
-        can_ask: Whether a question can be resumed.
-        options: The adapter's options; of them the wording counts.
-        reply: What a person answered, `None` as long as nobody did.
-    """
+    """Look a step up in the table; `mode` is what `resolve` gives, `reply` what a person said."""
     if reply is not None and reply.kind == "decisions":
         reply = _without_runs(reply)
     row = _row(_FOUND[decision.action], mode, can_ask=can_ask, reply=reply)
+    calls, late_text = _calls(row, decision, step, options, reply)
+    if row.found == "none" and reply is None:
+        return Outcome("run", calls)
     wording = options.wording
     nobody = row.next == "end" and mode == "interrupt" and reply is None and not can_ask
-    calls, late_text = _calls(row, decision, step, options, reply)
-    final = ""
+    final, log = "", decision.to_person if row.logged else ""
     if row.next in {"end", "answer"}:
         final = wording.say("final", found=decision.to_person)
         if nobody:
             final += wording.nobody
         if reply is not None and reply.text:
             final += wording.say("reason", reason=reply.text)
-    log = decision.to_person if row.logged else ""
     return Outcome(
         row.next,
         calls,
@@ -304,6 +288,9 @@ def _calls(
 ) -> tuple[tuple[CallOutcome, ...], str]:
     """Say what happens to each call; on a late step, what the model reads instead."""
     wording = options.wording
+    if row.next in {"run", "ask"} and reply is None and not step.late:
+        runs = [CallOutcome("run") for _ in step.waiting]
+        return (*runs, *(CallOutcome("fail", wording.unparsed) for _ in step.unparsed)), ""
     by_call = reply.calls if reply is not None else ()
     if reply is not None:
         text = reply.text or wording.declined
@@ -314,16 +301,15 @@ def _calls(
         if by_call:
             refused = [call.text or wording.declined for call in by_call if call.kind != "run"]
             text = " ".join(dict.fromkeys(refused))
-        told = bool(by_call) or row.next in {"model", "answer"}
-        return tuple(CallOutcome("leave") for _ in step.calls), text if told else ""
+        reads = bool(by_call) or row.next in {"model", "answer"}
+        return tuple(CallOutcome("leave") for _ in step.calls), text if reads else ""
     if row.next in {"end", "raise"}:
         text = wording.stopped
     if by_call:
         return tuple(_by_person(call, wording.declined) for call in by_call), ""
-    if row.next not in {"run", "ask"}:
-        return tuple(CallOutcome("replace", text) for _ in step.open_calls), ""
-    runs = (CallOutcome("run") for _ in step.waiting)
-    return (*runs, *(CallOutcome("fail", wording.unparsed) for _ in step.unparsed)), ""
+    if row.next == "run":
+        return _calls(row, decision, step, options, None)
+    return tuple(CallOutcome("replace", text) for _ in step.open_calls), ""
 
 
 def _by_person(call: CallReply, declined: str) -> CallOutcome:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.calls import call_name
+from langchain_loopguard.core.decision import Action, Finding
 from langchain_loopguard.langchain.cost import cost_in_words, cost_of, steps_before
 from langchain_loopguard.langchain.masks import mask_value
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
-
-__all__ = ["QUESTION", "Asked", "json_value", "make_question", "reply_schema"]
 
 QUESTION = "loop_detected"
 """The `type` of a question, by which the guard knows its own."""
@@ -83,13 +82,6 @@ def make_question(
         asked: What is known of earlier questions.
         options: The adapter's options: `show_content`, `agent_inbox` and `wording` count here.
         editable: Whether the adapter can run other calls than the model made.
-
-    Returns:
-        `type` (`QUESTION`), `message`, `findings`, `choices`, `free_text`, `repeated` (the last
-        steps, each with `calls` and `results`), `cost` and `cost_in_all`, `asked_before` and
-        `tool_call_ids` are the guard's; `action_requests` and `review_configs` are read by
-        screens for LangChain's human-in-the-loop middleware, `action_request`, `config` and
-        `description` by Agent Inbox.
     """
     wording, shows = options.wording, options.show_content
     calls = step.open_calls or step.calls
@@ -135,6 +127,25 @@ def make_question(
     return payload
 
 
+def findings_of(question: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Read back what was found out of a question that another process put."""
+    text = str(question.get("message") or "")
+    return tuple(
+        Finding(
+            str(one.get("rule", "")),
+            Action.ASK,
+            tools=[str(tool) for tool in one.get("tools", ())],
+            count=int(one.get("count", 0)),
+            threshold=int(one.get("threshold", 0)),
+            since=int(one.get("since", 0)),
+            loop="",
+            to_model="",
+            to_person=text if at == 0 else "",
+        )
+        for at, one in enumerate(question.get("findings") or [{}])
+    )
+
+
 def reply_schema(calls: Sequence[Any]) -> dict[str, Any]:
     """Describe the answers as a JSON schema, for screens that draw a form.
 
@@ -159,14 +170,14 @@ def _for_agent_inbox(
     # Agent Inbox shows one action. Several calls are shown under the first one's name, and can't
     # be edited there.
     single = len(requests) == 1
-    shown: Any = (
-        requests[0]["args"]
-        if single
-        else {"calls": [{"name": item["name"], "args": item["args"]} for item in requests]}
-    )
+    args = requests[0]["args"] if single else {}
+    shown = [{"name": item["name"], "args": item["args"]} for item in requests]
     return {
         "description": message,
-        "action_request": {"action": requests[0]["name"] if requests else QUESTION, "args": shown},
+        "action_request": {
+            "action": requests[0]["name"] if requests else QUESTION,
+            "args": args if single else {"calls": shown},
+        },
         "config": {
             "allow_accept": True,
             "allow_edit": single and editable,

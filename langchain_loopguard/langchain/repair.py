@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
     from langchain_loopguard.langchain.messages import MessageStep
 
-__all__ = [
-    "complete",
-    "edited_message",
-    "only_calls",
-    "rewritten",
-    "surplus_results",
-    "without_calls",
-]
+    _Edits = Mapping[str | None, tuple[str, Mapping[str, Any]]]
 
 _CALL_BLOCKS = {
     "tool_call": "args",
@@ -49,12 +42,11 @@ def complete(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage] | 
     writes something new instead of answering, the next model call would be refused.
 
     Args:
-        messages: The history; it is not changed.
+        messages: The history.
         text: What the model reads of such a call, `Wording.not_run`.
 
     Returns:
-        The messages, with a tool message for each open call behind its AI message and with late
-        results moved up; `None` where nothing has to change.
+        The messages, with late results moved up; `None` where nothing has to change.
     """
     whole: list[BaseMessage] = []
     changed, index = False, 0
@@ -140,13 +132,11 @@ def without_calls(message: AIMessage) -> AIMessage:
     return _with(message, [], [], {})
 
 
-def edited_message(
-    message: AIMessage, edits: Mapping[str | None, tuple[str, Mapping[str, Any]]]
-) -> AIMessage:
+def edited_message(message: AIMessage, edits: _Edits) -> AIMessage:
     """Copy an AI message with other calls in the place of some of its own.
 
     Args:
-        message: The AI message; it is not changed.
+        message: The AI message.
         edits: As `Outcome.edits` gives them. An edited call that could not be parsed becomes a
             proper one.
     """
@@ -161,18 +151,10 @@ def edited_message(
     return _with(message, calls, unread, edits)
 
 
-def _with(
-    message: AIMessage,
-    calls: list[Any],
-    unread: list[Any],
-    edits: Mapping[str | None, tuple[str, Mapping[str, Any]]],
-) -> AIMessage:
+def _with(message: AIMessage, calls: list[Any], unread: list[Any], edits: _Edits) -> AIMessage:
     """Copy a message with these calls; some providers keep them a second time, raw or as blocks."""
-    raw = {
-        key: value
-        for key, value in message.additional_kwargs.items()
-        if key not in {"tool_calls", "function_call"}
-    }
+    extra = message.additional_kwargs.items()
+    raw = {key: value for key, value in extra if key not in {"tool_calls", "function_call"}}
     content: Any = message.content
     if isinstance(content, list):
         kept = {id_of(call) for call in (*calls, *unread)}
@@ -191,7 +173,7 @@ def _id(block: Any) -> Any:
     return block.get("call_id") or block.get("id")
 
 
-def _edited(block: Any, edits: Mapping[str | None, tuple[str, Mapping[str, Any]]]) -> Any:
+def _edited(block: Any, edits: _Edits) -> Any:
     edit = edits.get(_id(block)) if _is_call(block) else None
     if edit is None:
         return block

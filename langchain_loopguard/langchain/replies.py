@@ -15,8 +15,6 @@ from typing import Any, Literal
 from langchain_loopguard.core.calls import call_id
 from langchain_loopguard.langchain.errors import InvalidResumeError, bubbling
 
-__all__ = ["FORMS", "CallReply", "Reply", "read_reply"]
-
 FORMS = (
     '"continue", "always", "stop", any other text (it is passed to the model), true, false, '
     '{"approved": true | false}, {"type": "continue" | "always" | "stop" | "cancelled" | '
@@ -255,7 +253,7 @@ def _invalid(value: Any, what: str) -> InvalidResumeError:
     try:
         shown = _SHORT.repr(value)[:250]
     except Exception:  # noqa: BLE001 - the value is somebody else's, and so is its repr
-        shown = type(value).__name__
+        shown = "one that cannot be shown"
     return bubbling(InvalidResumeError)(
         f"This is no answer to a detected loop: {what}, {shown}. Accepted are {FORMS}. "
         "The question is still open."

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Decision
     from langchain_loopguard.langchain.outcome import Outcome
 
-__all__ = ["EVENT", "Adapter", "Count", "SignalFilter", "Stats", "Telemetry"]
-
 EVENT = "loop_guard"
 """The name of the event on every channel, and the prefix of names in runs and records."""
 
@@ -99,13 +97,7 @@ class Telemetry:
         return _again, (self._adapter, self._fail_open)
 
     def emit(self, decision: Decision, outcome: Outcome, *, is_new: bool = True) -> None:
-        """Count an outcome, and emit it wherever somebody listens.
-
-        Args:
-            decision: What was found.
-            outcome: What is done about it; nothing is emitted where its `emit` is empty.
-            is_new: What `Reader.emit` says: whether it was not emitted before.
-        """
+        """Count an outcome, and emit it where somebody listens if it `is_new` (`Reader.emit`)."""
         if not outcome.emit or not decision.findings:
             return
         self.stats.add(outcome.emit)
@@ -137,9 +129,7 @@ class Telemetry:
     def fault(self, error: Exception, thread: str = "") -> None:
         """Count a fault of the guard, log it once per kind and thread, or raise it.
 
-        Args:
-            error: What was raised in the guard.
-            thread: The conversation that it befell, by default the running one.
+        `thread` is the conversation that it befell, by default the running one.
         """
         thread = thread or _thread(_config())
         self.stats.add("faults")

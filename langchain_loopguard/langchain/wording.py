@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-__all__ = ["Wording", "wording_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wording:

@@ -13,8 +13,9 @@ from langchain_loopguard.replay.conversation import (
     Problem,
     WorkError,
 )
-from langchain_loopguard.replay.run import Fire, FoundAt, ReplayedStep, ReplayReport, replay
+from langchain_loopguard.replay.run import replay
 from langchain_loopguard.replay.score import Score, assert_no_loop, loop_evaluator, score
+from langchain_loopguard.replay.verdicts import Fire, FoundAt, ReplayedStep, ReplayReport
 from langchain_loopguard.replay.work import read_runs, work_on_runs
 
 __all__ = [

@@ -19,7 +19,7 @@ from langchain_loopguard.replay.run import replay
 from langchain_loopguard.replay.totals import Group
 
 if TYPE_CHECKING:
-    from langchain_loopguard.replay.run import ReplayReport
+    from langchain_loopguard.replay.verdicts import ReplayReport
 
 
 @dataclass(frozen=True, slots=True)

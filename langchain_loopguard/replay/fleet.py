@@ -6,6 +6,9 @@ else goes to one worker a file.
 
 A worker that is lost in the middle is no loss: its work is done again by another one. The results
 come in the order of the input and are the same as on one machine.
+
+The rows of large tables are dealt out by the workers to a temporary folder. On several machines it
+must be on a disk that they share: set `TMPDIR` for the command.
 """
 
 from __future__ import annotations
@@ -19,15 +22,23 @@ from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
 from langchain_loopguard.replay.conversation import Problem, WorkError
-from langchain_loopguard.replay.sources import Source, find_sources, pieces_of
+from langchain_loopguard.replay.sources import (
+    Source,
+    find_sources,
+    is_table,
+    join_tables,
+    pieces_of,
+)
 from langchain_loopguard.replay.streams import HEAD, foreign, lines_of, open_bytes, unpacked
+from langchain_loopguard.replay.tables import Portion
 from langchain_loopguard.replay.texts import Lines, are_runs_a_line, is_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from langchain_loopguard.replay.conversation import Conversation
+    from langchain_loopguard.replay.tables import Tables
     from langchain_loopguard.replay.texts import Found
 
 BLOCK = 32 * 2**20
@@ -124,13 +135,27 @@ class Block:
         return lines
 
 
-def find_pieces(pool: Executor, paths: Iterable[str], threads: frozenset[str]) -> Iterator[Found]:
+@dataclass(frozen=True, slots=True)
+class Dealer:
+    """Has the portions of a table dealt out by the workers, each by one of them."""
+
+    pool: Executor
+
+    def __call__(self, portions: Sequence[Portion], folder: str, shares: int) -> None:
+        """Deal them out, and wait until all are."""
+        for done in [self.pool.submit(Portion.deal, one, folder, shares) for one in portions]:
+            done.result()
+
+
+def find_pieces(
+    pool: Executor, paths: Iterable[str], threads: frozenset[str], tables: Tables
+) -> Iterator[Found]:
     """Cut everything behind these paths into pieces that a worker reads."""
-    for source in find_sources(paths):
+    for source in join_tables(find_sources(paths)):
         if isinstance(source, Problem):
             yield source.source, source
-        elif source.path == "-" or is_postgres(source.path):
-            yield from ((source.name, piece) for piece in pieces_of(source, threads))
+        elif source.path == "-" or is_postgres(source.path) or is_table(source):
+            yield from ((source.name, piece) for piece in pieces_of(source, threads, tables))
         elif source.size > BLOCK and not threads and _can_be_cut(source):
             starts = range(0, source.size, BLOCK)
             blocks = [Block(source, at, min(at + BLOCK, source.size)) for at in starts]

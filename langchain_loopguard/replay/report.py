@@ -37,7 +37,7 @@ from langchain_loopguard.replay.totals import Problems
 if TYPE_CHECKING:
     from langchain_loopguard import LoopGuardPolicy
     from langchain_loopguard.replay.conversation import Conversation
-    from langchain_loopguard.replay.run import Fire, ReplayReport
+    from langchain_loopguard.replay.verdicts import Fire, ReplayReport
 
 MOST_RUNS = 5_000
 """Runs listed on a page unless said otherwise. 5,000 runs of ten calls each are 1.2 MB and open in

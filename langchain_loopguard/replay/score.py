@@ -22,7 +22,7 @@ from langchain_loopguard.replay.totals import Problems
 
 if TYPE_CHECKING:
     from langchain_loopguard import LoopGuardPolicy
-    from langchain_loopguard.replay.run import FoundAt, ReplayReport
+    from langchain_loopguard.replay.verdicts import FoundAt, ReplayReport
 
 KEY = "no_loop"
 """What the evaluator calls its number."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,10 +35,10 @@ from langchain_loopguard.replay.streams import (
     reason_of,
     unpacked,
 )
+from langchain_loopguard.replay.tables import Tables
 from langchain_loopguard.replay.texts import (
     Document,
     Piece,
-    Rows,
     Threads,
     is_postgres,
     open_store,
@@ -74,12 +75,14 @@ class Source:
         name: What it is called; holds no password.
         found: Whether it was found in a directory, where other files may be as well.
         size: Its bytes, 0 when that is not known.
+        parts: The Parquet files that are read together, if it is several.
     """
 
     path: str
     name: str
     found: bool = False
     size: int = 0
+    parts: tuple[str, ...] = ()
 
 
 def find_sources(paths: Iterable[str]) -> Iterator[Source | Problem]:
@@ -101,13 +104,44 @@ def find_sources(paths: Iterable[str]) -> Iterator[Source | Problem]:
                 yield from _path(name)
 
 
-def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator[Piece | Problem]:
+def join_tables(sources: Iterable[Source | Problem]) -> Iterator[Source | Problem]:
+    """Join all Parquet files to one source, the last one: a trace may be in several of them."""
+    tables: list[Source] = []
+    for source in sources:
+        if isinstance(source, Source) and is_table(source):
+            tables.append(source)
+        else:
+            yield source
+    if tables:
+        names = [one.name for one in tables]
+        name = names[0]
+        if len(names) > 1:
+            # By characters and cut at a slash, since addresses are no paths.
+            folder = os.path.commonprefix(names).rpartition("/")[0]  # noqa: RUF071
+            name = folder or f"{name} and {len(names) - 1:,} more"
+        size = sum(one.size for one in tables)
+        yield replace(tables[0], name=name, size=size, parts=tuple(one.path for one in tables))
+
+
+def is_table(source: Source) -> bool:
+    """Tell by its name whether a source is a Parquet file."""
+    return Path(source.path.partition("?")[0]).suffix.lower() == ".parquet"
+
+
+def pieces_of(
+    source: Source, threads: frozenset[str] = frozenset(), tables: Tables | None = None
+) -> Iterator[Piece | Problem]:
     """Cut a source into pieces.
 
     Args:
         source: What to read.
         threads: The ids of the threads to read of a checkpointer; empty for all.
+        tables: Cuts Parquet files; its pieces are read before it is closed. Without it each
+            piece is read before the next one is asked for.
     """
+    if source.parts:
+        yield from _table_pieces(source, tables)
+        return
     if is_postgres(source.path):
         yield from _threads(source, threads)
         return
@@ -117,7 +151,7 @@ def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator
         yield Problem(source.name, error.strerror or str(error))
         return
     try:
-        yield from file_pieces(source, file, threads)
+        yield from file_pieces(source, file, threads, tables)
     except UNPACK_ERRORS as error:
         yield Problem(source.name, f"cannot be read to its end: {reason_of(error)}")
     finally:
@@ -126,7 +160,10 @@ def pieces_of(source: Source, threads: frozenset[str] = frozenset()) -> Iterator
 
 
 def file_pieces(
-    source: Source, file: io.BufferedReader, threads: frozenset[str]
+    source: Source,
+    file: io.BufferedReader,
+    threads: frozenset[str],
+    tables: Tables | None = None,
 ) -> Iterator[Piece | Problem]:
     """Cut an open file into pieces, as `pieces_of` does."""
     try:
@@ -149,7 +186,7 @@ def file_pieces(
         yield from _samples(source, stream)
         return
     if head.startswith(PARQUET):
-        yield Rows(source.path, source.name, source.size)
+        yield from _table_pieces(source, tables)
         return
     if unread is None and threads:
         unread = "no checkpointer, so it has none of the threads that were asked for"
@@ -157,6 +194,11 @@ def file_pieces(
         yield Problem(source.name, unread, ignored=source.found)
         return
     yield from text_pieces(source.name, stream, found=source.found)
+
+
+def _table_pieces(source: Source, tables: Tables | None) -> Iterator[Piece | Problem]:
+    with nullcontext(tables) if tables is not None else Tables() as cutter:
+        yield from cutter.pieces(source.name, source.parts or (source.path,))
 
 
 def _samples(source: Source, stream: io.BufferedReader) -> Iterator[Piece | Problem]:

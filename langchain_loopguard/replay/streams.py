@@ -67,7 +67,7 @@ orjson: an empty list or object, an entry with its key, an item, half of a text'
 _LIGHT = MAX_MEMORY // max(_WEIGHTS.values())
 """Bytes of a text that need not be weighed."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING = re.compile(rb'(?s)"(?:[^"\\]|\\.)*+(?:"|\\?\Z)')
 _BEYOND = (b"NaN", b"Infinity", b"\\ud", b"\\uD")
 """What Python's JSON writes and the standard forbids: NaN, halves of surrogate pairs."""
 

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Problem
+from langchain_loopguard.replay.lists import TOO_MUCH, UNKNOWN, Items, Joined, long_list
 from langchain_loopguard.replay.readers import format_of, is_list_of_runs, read_values
 from langchain_loopguard.replay.readers.langgraph_postgres import SCHEMES, PostgresStore
 from langchain_loopguard.replay.readers.langgraph_sqlite import SqliteStore
@@ -22,7 +23,6 @@ from langchain_loopguard.replay.streams import (
     MAX_MEMORY,
     UNPACK_ERRORS,
     lines_of,
-    open_bytes,
     parse,
     reason_of,
     try_parse,
@@ -43,19 +43,6 @@ _STREAMED = 32 * 2**20
 
 _PIECE = 2**18
 """Bytes of lines that make one piece: some tenths of a second, so that Ctrl-C is soon seen."""
-
-_ITEMS = 64
-"""Items of a long list that make one piece."""
-
-_NESTED = 1000
-"""How deep brackets may be nested, as in orjson."""
-
-_PORTION = 2**22
-"""Bytes that the parser of long lists is handed at once: it reads a token that goes on over many
-portions again from its start, so that small ones take a time that grows with the square."""
-
-_UNKNOWN = 10_000
-"""Items, or lines, without a run among them after which a text is not read on."""
 
 _NO_RUN = "holds no run of a known format"
 
@@ -87,7 +74,7 @@ class Lines:
     def read(self) -> Iterator[Conversation | Problem]:
         """Read each line as a JSON value."""
         if sum(weigh(line) for _, line in self.lines if line is not None) > MAX_MEMORY:
-            yield Problem(self.source, f"takes {_TOO_MUCH}, not read", self.lines[0][0])
+            yield Problem(self.source, f"takes {TOO_MUCH}, not read", self.lines[0][0])
             return
         problems: list[Problem] = []
         for found in read_values(self._values(problems), self.source):
@@ -106,55 +93,6 @@ class Lines:
                 yield number, parse(line)
             except ValueError as error:
                 problems.append(Problem(self.source, f"not JSON: {error}", number))
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """Values that are read already: a document as one of them, or items of a list."""
-
-    source: str
-    values: list[tuple[int, Any]]
-    size: int
-    unit: str = "item"
-
-    def read(self) -> Iterator[Conversation | Problem]:
-        """Read the values."""
-        return read_values(self.values, self.source, unit=self.unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a Parquet file; a run's rows may stand anywhere in it."""
-
-    path: str
-    source: str
-    size: int = 0
-
-    def read(self) -> Iterator[Conversation | Problem]:
-        """Read the rows, some at a time."""
-        try:
-            from pyarrow import ArrowException, parquet  # noqa: PLC0415 - an extra
-        except ImportError:
-            text = "a Parquet file needs pyarrow: pip install 'langchain-loopguard[parquet]'"
-            yield Problem(self.source, text)
-            return
-        try:
-            with open_bytes(self.path) as opened:
-                file = parquet.ParquetFile(opened)
-                parts = range(file.num_row_groups)
-                total = sum(file.metadata.row_group(part).total_byte_size for part in parts)
-                if total > MAX_MEMORY:
-                    most = f"of {MAX_MEMORY >> 20} MB that are read at once"
-                    yield Problem(self.source, f"{total >> 20:,} MB of rows, {most}")
-                    return
-                rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
-                yield from read_values(enumerate(rows, 1), self.source, unit="row")
-        except (ArrowException, OSError, ValueError) as error:
-            yield Problem(self.source, f"not a Parquet file: {type(error).__name__}")
-
-
-_ROWS = 1000
-"""Rows of a Parquet file that are unpacked at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +177,7 @@ def text_pieces(
     """
     start = stream.readline(_STREAMED)
     if len(start) == _STREAMED and start.removeprefix(BOM).lstrip()[:1] == b"[":
-        yield from _long_list(source, _Joined(start, stream))
+        yield from long_list(source, Joined(start, stream))
         return
     lines = lines_of(stream, start)
     first = list(islice(lines, 2))
@@ -285,7 +223,7 @@ def _document(
     if len(text) <= limit:
         yield Document(source, text, found)
     elif is_list:
-        yield from _long_list(source, _Joined(text, stream))
+        yield from long_list(source, Joined(text, stream))
     else:
         yield Problem(source, f"one JSON object of more than {limit >> 20} MB, not read")
 
@@ -296,113 +234,9 @@ def _broken(source: str, text: bytes, error: ValueError) -> Iterator[Piece | Pro
     if len(lines) > 1 and any(format_of(try_parse(line)) is not None for _, line in lines):
         yield from _line_pieces(source, lines)
     elif text.lstrip()[:1] == b"[":
-        yield from _long_list(source, _Joined(b"", io.BytesIO(text)), why=f": {error}")
+        yield from long_list(source, Joined(b"", io.BytesIO(text)), why=f": {error}")
     else:
         yield Problem(source, f"not JSON: {error}")
-
-
-def _long_list(  # noqa: C901 - a loop and the ways in which it ends
-    source: str, stream: _Joined, *, why: str = ""
-) -> Iterator[Piece | Problem]:
-    """Read a list's items one by one, up to where it breaks off, and say why if that is known."""
-    try:
-        import ijson  # noqa: PLC0415 - needed for long and broken lists alone
-    except ImportError:
-        text = "a long or broken list needs ijson: pip install 'langchain-loopguard[cli]'"
-        yield Problem(source, text)
-        return
-    items: list[tuple[int, Any]] = []
-    number = weight = 0
-    known: Format | None = None
-    problem: Problem | None = None
-    try:
-        for number, (item, size) in enumerate(_items_of(ijson, stream), 1):
-            known = known or format_of(item)
-            if known is None and number > _UNKNOWN:
-                problem = Problem(source, f"no run in its first {_UNKNOWN:,} items, not read on")
-                items = []
-                break
-            # The items of one run stay together.
-            full = len(items) >= _ITEMS or weight + size > MAX_MEMORY
-            if items and full and (known is None or known.group is None):
-                yield Items(source, items, 0)
-                items, weight = [], 0
-            elif weight + size > MAX_MEMORY:
-                problem = Problem(source, f"a run that takes {_TOO_MUCH}, not read on", number)
-                break
-            items.append((number, item))
-            weight += size
-    except _TooLargeError:
-        problem = Problem(source, f"too large, or {_TOO_MUCH}, not read on", number + 1, "item")
-    except (ijson.JSONError, ValueError):  # The latter for text that is not UTF-8.
-        text = f"a list that breaks off or is not JSON after item {number}{why}"
-        problem = Problem(source, text)
-    except UNPACK_ERRORS as error:
-        problem = Problem(source, f"cannot be read to its end: {reason_of(error)}")
-    if items:
-        yield Items(source, items, 0)
-    if problem is not None:
-        yield problem
-
-
-_TOO_MUCH = f"more than {MAX_MEMORY >> 20} MB of memory"
-_EVENT = 96
-"""Bytes of memory that an event of the parser stands for, its text aside; see `streams`."""
-
-
-class _TooLargeError(Exception):
-    """One item, or a text or number in it, is too large."""
-
-
-def _items_of(ijson: Any, stream: _Joined) -> Iterator[tuple[Any, int]]:
-    """Yield a list's items, each with the memory that it takes.
-
-    `ijson.items` keeps the path to where it is as text: brackets nested without end fill the
-    memory.
-    """
-    builder: Any = None
-    depth = weight = 0
-    for event, value in ijson.basic_parse(stream, use_float=True, buf_size=_PORTION):
-        stream.since = 0
-        ends = event in {"end_map", "end_array"}
-        depth -= ends
-        if event in {"start_map", "start_array"}:
-            depth += 1
-            if depth > _NESTED:
-                raise ijson.JSONError
-            if depth == 1:
-                continue
-        if depth == 0:
-            continue  # More than blanks behind the list is an error.
-        builder = builder or ijson.ObjectBuilder()
-        builder.event(event, value)
-        weight += _EVENT + (len(value) if isinstance(value, str) else 0)
-        if weight > MAX_MEMORY:
-            raise _TooLargeError
-        if depth == 1:
-            yield builder.value, weight
-            builder, weight = None, 0
-
-
-class _Joined:
-    """A beginning that was read already, and the rest of its stream.
-
-    Attributes:
-        since: Bytes that were read since the parser found something in them.
-    """
-
-    def __init__(self, start: bytes, rest: Any) -> None:
-        self._start = io.BytesIO(start)
-        self._rest = rest
-        self.since = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Read the next bytes."""
-        read: bytes = self._start.read(size) or self._rest.read(size)
-        self.since += len(read)
-        if self.since > MAX_LINE // 4:
-            raise _TooLargeError
-        return read
 
 
 def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Problem]:
@@ -422,8 +256,8 @@ def _line_pieces(source: str, lines: Iterable[Numbered]) -> Iterator[Piece | Pro
                 text = f"a run of more than {MAX_DOCUMENT >> 20} MB, not read on"
                 problem = Problem(source, text, number)
                 break
-            elif not runs.any_known and number > _UNKNOWN:
-                problem = Problem(source, f"no run in its first {_UNKNOWN:,} lines, not read on")
+            elif not runs.any_known and number > UNKNOWN:
+                problem = Problem(source, f"no run in its first {UNKNOWN:,} lines, not read on")
                 break
             gathered.append((number, line))
             size += length

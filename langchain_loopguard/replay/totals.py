@@ -16,7 +16,7 @@ from langchain_loopguard.replay.run import replay
 if TYPE_CHECKING:
     from langchain_loopguard import LoopGuardPolicy
     from langchain_loopguard.replay.conversation import Conversation, Problem
-    from langchain_loopguard.replay.run import ReplayReport
+    from langchain_loopguard.replay.verdicts import ReplayReport
 
 SHOWN_CHARACTERS = 400
 """How much of one call's arguments, and of its result, is shown when content is asked for."""

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_loopguard.replay.conversation import Conversation, Problem, WorkError
-from langchain_loopguard.replay.sources import find_sources, pieces_of
+from langchain_loopguard.replay.sources import find_sources, join_tables, pieces_of
+from langchain_loopguard.replay.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,12 +62,13 @@ def read_runs(
         The runs, and a `Problem` for each part that could not be read.
     """
     sources = Sources()
-    for source, piece in find_pieces(paths, threads):
-        yield from sources.begin(source)
-        for run in [piece] if isinstance(piece, Problem) else piece.read():
-            if isinstance(run, Conversation):
-                sources.count(1, run.calls)
-            yield run
+    with Tables() as tables:
+        for source, piece in find_pieces(paths, threads, tables):
+            yield from sources.begin(source)
+            for run in [piece] if isinstance(piece, Problem) else piece.read():
+                if isinstance(run, Conversation):
+                    sources.count(1, run.calls)
+                yield run
     yield from sources.end()
 
 
@@ -100,12 +102,23 @@ def work_on_runs(
     if dask is not None:
         from langchain_loopguard.replay import fleet  # noqa: PLC0415 - an extra
 
-        with fleet.cluster(dask) as (pool, workers):
-            pieces = fleet.find_pieces(pool, paths, threads)
+        with fleet.cluster(dask) as (pool, workers), Tables(fleet.Dealer(pool)) as tables:
+            pieces = fleet.find_pieces(pool, paths, threads, tables)
             yield from _in_pool(pool, pieces, work, workers * _AHEAD, progress, sources)
         return
-    pieces = find_pieces(paths, threads)
-    jobs = jobs or _cores()
+    with Tables() as tables:
+        pieces = find_pieces(paths, threads, tables)
+        yield from _on_cores(pieces, work, jobs or _cores(), progress, sources)
+
+
+def _on_cores(
+    pieces: Iterator[Found],
+    work: Callable[[Conversation], T],
+    jobs: int,
+    progress: Callable[[int], object],
+    sources: Sources,
+) -> Iterator[T | Problem]:
+    """Work alone at first, since starting processes takes a while, then in a pool of them."""
     until = time.monotonic() + _ALONE_SECONDS
     for source, piece in pieces:
         yield from sources.begin(source)
@@ -160,13 +173,13 @@ class Sources:
         self._runs = self._calls = 0
 
 
-def find_pieces(paths: Iterable[str], threads: frozenset[str]) -> Iterator[Found]:
+def find_pieces(paths: Iterable[str], threads: frozenset[str], tables: Tables) -> Iterator[Found]:
     """Cut everything behind these paths into pieces."""
-    for source in find_sources(paths):
+    for source in join_tables(find_sources(paths)):
         if isinstance(source, Problem):
             yield source.source, source
         else:
-            for piece in pieces_of(source, threads):
+            for piece in pieces_of(source, threads, tables):
                 yield source.name, piece
 
 
@@ -240,8 +253,11 @@ def _leave_interrupts_alone() -> None:
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """Choose how to start processes: by forking where nothing else runs, since it is quickest."""
-    alone = threading.active_count() == 1
+    """Choose how to start processes: by forking where nothing else runs, since it is quickest.
+
+    Parquet files are read by threads that Python does not know of.
+    """
+    alone = threading.active_count() == 1 and "pyarrow" not in sys.modules
     return multiprocessing.get_context("fork" if alone and sys.platform == "linux" else "spawn")
 
 

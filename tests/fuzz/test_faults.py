@@ -1,121 +1,105 @@
 """Are the faults that fuzzing found gone?"""
 
-import json
+import copy
 
 import orjson
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_loopguard.core.rules.harnesses.memory import Memory
-from langchain_loopguard.core.tools import declared_traits
-from langchain_loopguard.failures import looks_failed
-from langchain_loopguard.graph.declared import saved_declarations
-from langchain_loopguard.graph.endings import check_ended
-from langchain_loopguard.history import last_batch, without_foreign_answers
-from langchain_loopguard.interrupts import InvalidResumeError, interrupt_payload, parse_resume
-from langchain_loopguard.messages import SOURCE, MessageReader, tool_calls_of
 
 from langchain_loopguard import LoopDetectedError, LoopGuard, LoopGuardPolicy
 from langchain_loopguard.core.decision import Action, Decision
 from langchain_loopguard.core.errors import GuardStateError
+from langchain_loopguard.core.kinds import declared_kind
+from langchain_loopguard.langchain.errors import InvalidResumeError, error_of_facts
+from langchain_loopguard.langchain.history import Reader
+from langchain_loopguard.langchain.marks import ends_of
+from langchain_loopguard.langchain.messages import last_step
+from langchain_loopguard.langchain.options import Options
+from langchain_loopguard.langchain.question import Asked, make_question
+from langchain_loopguard.langchain.replies import read_reply
 from langchain_loopguard.replay.readers import format_of
 from tests.core.odd import HOSTILE, HostileDict, HostileObject, HostileText
-from tests.fuzz.targets import _pieces
+from tests.fuzz.targets import read_text
 
-POLICY = LoopGuardPolicy()
-STATE = LoopGuard().to_state()
-FULL = 2**48 - 1
+OPTIONS = Options()
+every_hostile = pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
 
 
-def with_part(path, value):
-    state = json.loads(json.dumps(STATE))
+def a_reader():
+    """Give a reader that has counted a loop and an error."""
+    reader, messages = Reader(OPTIONS), [HumanMessage("go", id="h")]
+    for number in range(4):
+        call = {"name": "a", "args": {}, "id": f"c{number}"}
+        messages += [
+            AIMessage("", id=f"a{number}", tool_calls=[call]),
+            ToolMessage("Error: no", tool_call_id=f"c{number}", id=f"t{number}", status="error"),
+        ]
+    reader.read(messages)
+    return reader
+
+
+STATE = a_reader().to_state()
+
+
+def called(*calls):
+    message = AIMessage.model_construct(
+        content="", tool_calls=list(calls), invalid_tool_calls=[], id="a"
+    )
+    return last_step([message])
+
+
+# --- States that were loaded though they were none ------------------------------------------------
+
+WRONG = [
+    ("v", True),
+    ("v", 1.0),
+    ("human", 5),
+    ("last", ["a"]),
+    ("first", "\ud800"),
+    ("is_open", 1),
+    ("emitted", [5]),
+    ("warnings", {"t": "x" * 5000}),
+    ("asked", {"a": [1]}),
+    ("asked", {"a": [1, -1]}),
+    ("guard", []),
+    ("guard.v", True),
+    ("guard.steps", -1),
+    ("guard.steps", 2**64),
+    ("guard.steps", "3"),
+    ("guard.steps", float("nan")),
+    ("guard.refused", {"x": "1"}),
+    ("guard.refused", {"\ud800": 1}),
+    ("guard.refused", {"x" * 1000: 1}),
+    ("guard.refused", {str(number): 1 for number in range(17)}),
+    ("guard.patience", []),
+    ("guard.always", {"a": 1}),
+    ("guard.always", [5]),
+    ("guard.evidence.seen", "0" * 100_000),
+    ("guard.rules", ["repeat"]),
+    *((f"guard.rules.{rule}", wrong) for rule in STATE["guard"]["rules"]
+      for wrong in ("x", 5, [["a", "1", 1]] * 99, {"a": 1}, [[-1]])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value"), WRONG)
+def test_a_state_with_a_wrong_part_is_refused(path, value):
+    state = copy.deepcopy(STATE)
     place = state
     *way, last = path.split(".")
     for key in way:
         place = place[key]
     place[last] = value
-    return state
-
-
-# --- States that were loaded though they were none ------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("v", True),
-        ("v", 1.0),
-        ("batches", -1),
-        ("batches", 2**64),
-        ("batches", "3"),
-        ("batches", 1.5),
-        ("batches", float("nan")),
-        ("batches", True),
-        ("asked", 1),
-        ("asked", "no"),
-        ("asked", None),
-        ("refused", {"x": -1}),
-        ("refused", {"x": "1"}),
-        ("refused", {"\ud800": 1}),
-        ("refused", {"x" * 1000: 1}),
-        ("refused", {str(number): 1 for number in range(17)}),
-        ("refused", []),
-        ("rules", ["same_answer"]),
-        ("rules", "same_answer"),
-        ("rules.same_answer", {"last": "ab", "counts": []}),
-        ("rules.same_answer", {"last": [], "counts": [["a", 1, 1, None, None, -1]]}),
-        ("rules.same_answer", {"last": [], "counts": [["a", "1", 1, None, None, 1]]}),
-        ("rules.same_answer", {"last": [], "counts": [["-a", 1, 1, None, None, 1]]}),
-        ("rules.same_answer", {"last": [], "counts": [["a" * 17, 1, 1, None, None, 1]]}),
-        ("rules.same_answer", {"last": ["a"] * 25, "counts": []}),
-        ("rules.nothing_new.due", 1),
-        ("rules.nothing_new.tools", "abc"),
-        ("rules.nothing_new.tools", ["\udfff"]),
-        ("rules.nothing_new.count", 10**400),
-        ("rules.same_error", [[1, "a", 1, 1]]),
-        ("rules.same_error", [[-1, "a", 1, 1, 0]]),
-        ("rules.same_numbers", {"a": 1, "b": 1, "c": 1, "d": 1}),
-        ("rules.unbroken_call", [["a", 1, 1]] * 9),
-        ("progress.new", "0" * 100_000),
-        ("progress.frames", [[1, 1, "", 1]]),
-        ("probation.watched", {"a": 1}),
-        ("probation.flagged", "ab"),
-        ("ledger.counts", [1, 1, 1, -1]),
-        ("ledger.run", ["0", 1.5, None]),
-        ("stagnation", "abc"),
-        ("stagnation", [1]),
-    ],
-)
-def test_a_state_with_a_wrong_part_is_refused(path, value):
     with pytest.raises(GuardStateError):
-        LoopGuard.from_state(POLICY, with_part(path, value))
+        Reader.from_state(OPTIONS, state)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        {"human": 5},
-        {"last": ["a"]},
-        {"calls": None},
-        {"open": 1},
-        {"emitted": 5},
-        {"emitted": "x" * 5000},
-        {"emitted": "\ud800"},
-        {"guard": []},
-        {"v": True},
-    ],
-)
-def test_a_readers_state_with_a_wrong_part_is_refused(part):
-    with pytest.raises(GuardStateError):
-        MessageReader.from_state(POLICY, {"v": 1, "guard": STATE, **part})
-
-
-@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+@every_hostile
 def test_a_hostile_object_is_no_state(make):
-    for load in (LoopGuard.from_state, MessageReader.from_state):
+    for state in (make(), {"v": 2, "guard": make()}, {**STATE["guard"], "rules": make()}):
         with pytest.raises(GuardStateError):
-            load(POLICY, make())
+            Reader.from_state(OPTIONS, state)
         with pytest.raises(GuardStateError):
-            load(POLICY, {"v": 1, "guard": make(), "rules": make()})
+            LoopGuard.from_state(OPTIONS.policy, state)
 
 
 COUNTING = [name for name in LoopGuardPolicy.preset_names() if LoopGuardPolicy.preset(name).rules]
@@ -127,104 +111,86 @@ def test_a_presets_state_with_wrong_counters_is_refused(preset):
     guard = LoopGuard(policy)
     decision = guard.check([{"name": "bash", "args": {}, "id": "1"}])
     guard.record_results(decision.record, [{"id": "1", "content": "text"}])
-    good = guard.to_state()
-    name = policy.rules[0].rule
+    good, name = guard.to_state(), policy.rules[0].rule
     for wrong in (["x"], [1, [1]], "x", 5, [None, ["x"] * 3], [[7] * 8, None]):
-        state = {**good, "rules": {**good["rules"], name: wrong}}
         with pytest.raises(GuardStateError):
-            LoopGuard.from_state(policy, state)
-
-
-def test_a_count_that_is_stored_as_large_as_can_be_goes_no_further():
-    memory = Memory(2, 1)
-    memory.put(1, [FULL + 5])
-    other = Memory(2, 1)
-    other.load_state(memory.to_state())
-    assert other.get(1) == [FULL]
-
-
-def test_declarations_of_another_form_are_left_out():
-    saved = {"a": "read_only", "b": "sudo", "c": 5, "d" * 999: "shell"}
-    assert [*saved_declarations({"tools": saved})] == ["a"]
-    assert saved_declarations({"tools": dict.fromkeys(map(str, range(9999)), "shell")}) == {}
+            LoopGuard.from_state(policy, {**good, "rules": {name: wrong}})
 
 
 # --- Values that raised ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [*HOSTILE.values(), HostileDict])
+@every_hostile
 def test_what_a_tool_declares_may_be_hostile(make):
-    assert declared_traits("a", make()) is None
+    assert declared_kind("a", make()) is None
+    assert declared_kind("a", HostileDict()) in {None, declared_kind("a", None)}
 
 
-def ask_about(call):
-    return interrupt_payload(Decision(Action.ASK, (), LoopGuard().record_for([call])), [call])
-
-
-def test_a_question_names_every_call():
-    for name in ("a\ud800", HostileText("a"), HostileObject(), None, 5):
-        assert orjson.dumps(ask_about({"name": name, "args": {}, "id": "1"}))
-
-
-def test_a_question_shows_any_arguments():
-    for value in (HostileObject(), {HostileText("a"): 1}, 10**9000, {"a": "\ud800"}):
-        assert orjson.dumps(ask_about({"name": "a", "args": {"v": value}, "id": "1"}))
-
-
-def test_a_question_about_a_value_that_unfolds_is_cut():
+def unfolding():
     value = [1]
     for _ in range(40):
         value = [value, value, value]
-    assert len(orjson.dumps(ask_about({"name": "a", "args": {"v": value}, "id": "1"}))) < 2**22
+    return value
+
+
+ODD_CALLS = {
+    "name with a surrogate": lambda: {"name": "a\ud800"},
+    "hostile name": lambda: {"name": HostileText("a")},
+    "object as name": lambda: {"name": HostileObject()},
+    "number as name": lambda: {"name": 5},
+    "id with a surrogate": lambda: {"id": "\ud800"},
+    "object as argument": lambda: {"args": {"v": HostileObject()}},
+    "hostile key": lambda: {"args": {HostileText("a"): 1}},
+    "large number": lambda: {"args": {"v": 10**9000}},
+    "unfolding": lambda: {"args": {"v": unfolding()}},
+}
+
+
+@pytest.mark.parametrize("odd", ODD_CALLS.values(), ids=ODD_CALLS)
+def test_a_question_about_any_call_is_json_and_not_large(odd):
+    call = {"name": "a", "args": {}, "id": "1", **odd()}
+    step, decision = called(call), Decision(Action.ASK, (), LoopGuard().record_for([call]))
+    question = make_question(
+        decision, step, [step.message], asked=Asked(), options=Options(agent_inbox=True)
+    )
+    assert len(orjson.dumps(question)) < 2**23
 
 
 def test_the_error_for_a_wrong_answer_does_not_unfold_it():
-    value = [1]
-    for _ in range(40):
-        value = [value, value, value]
     with pytest.raises(InvalidResumeError) as error:
-        parse_resume({"type": value}, 1)
-    assert len(str(error.value)) < 1000
+        read_reply({"type": unfolding()}, [{}])
+    assert len(str(error.value)) < 1500
 
 
-@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+@every_hostile
 def test_a_hostile_object_is_no_answer(make):
     for value in (make(), [make()], {"decisions": make()}, {"type": make()}):
         with pytest.raises(InvalidResumeError):
-            parse_resume(value, 1)
+            read_reply(value, [{}])
 
 
 def test_a_call_that_is_no_mapping_is_read():
-    for call in (5, "a", ["a"], None, HostileObject()):
-        message = AIMessage.model_construct(content="", tool_calls=[call], invalid_tool_calls=[])
-        assert set(tool_calls_of(message)[0]) == {"name", "args", "id"}
-        assert last_batch([message]).waiting
-        MessageReader(LoopGuard()).check(message)
+    for call in (5, "a", ["a"], None, HostileObject(), {"name": "a", "args": {}, "id": ["x"]}):
+        step = called(call)
+        assert {"name", "args", "id"} == set(step.calls[0])
+        assert step.waiting
+        Reader(OPTIONS).check(step)
 
 
-def test_an_id_that_is_no_text_is_none():
-    call = {"name": "a", "args": {}, "id": ["x"]}
-    message = AIMessage.model_construct(content="", tool_calls=[call], invalid_tool_calls=[])
-    answer = ToolMessage("a", tool_call_id="x", additional_kwargs={"lc_source": "hitl"})
-    assert tool_calls_of(message)[0]["id"] is None
-    assert without_foreign_answers([message, answer])
-
-
-def test_an_answer_of_any_content_is_read():
+def test_a_result_of_any_content_is_read():
     asked = AIMessage("", tool_calls=[{"name": "a", "args": {}, "id": "call_12345"}], id="a")
     for content in (5, True, HostileObject(), [HostileObject()], {"a": 1}):
-        answer = ToolMessage.model_construct(
-            content=content, tool_call_id="call_12345", status="success",
-            additional_kwargs={SOURCE: {"notices": 1}},
-        )  # fmt: skip
-        MessageReader(LoopGuard()).read([asked, answer])
+        result = ToolMessage.model_construct(
+            content=content, tool_call_id="call_12345", status="success", additional_kwargs={}
+        )
+        Reader(OPTIONS).read([asked, result])
 
 
 @pytest.mark.parametrize("facts", [{"tools": 5}, {"tools": [5], "count": "x"}, {"threshold": []}])
 def test_an_ending_of_another_form_is_still_one(facts):
-    answer = ToolMessage("a", tool_call_id="1", additional_kwargs={SOURCE: {"error": facts}})
-    with pytest.raises(LoopDetectedError):
-        check_ended([answer])
+    marked = {"loop_guard": {"ends": {"as": "raise", **facts}}}
+    ends = ends_of([ToolMessage("a", tool_call_id="1", additional_kwargs=marked)])
+    assert isinstance(error_of_facts(ends), LoopDetectedError)
 
 
 # --- Transcripts ----------------------------------------------------------------------------------
@@ -237,27 +203,22 @@ def test_a_list_where_a_name_belongs_is_of_no_format(key):
 
 
 def test_a_broken_list_that_is_not_utf_8_is_a_problem():
-    text = b'[{"a": "\xed\xa0\x80'
-    assert [str(found) for piece in _pieces(text, found=False) for found in piece.read()]
-
-
-def test_leading_space_is_no_work_and_hides_no_failure():
-    assert looks_failed("\n\n   Error: no such file")
-    assert not looks_failed(" " * 400)
+    assert [str(found) for found in read_text(b'[{"a": "\xed\xa0\x80')]
 
 
 # --- Places that grew -----------------------------------------------------------------------------
 
 
-def test_the_ids_of_a_large_batch_do_not_fill_the_state():
-    calls = [{"name": "a", "args": {"n": n}, "id": f"call_{n:030}"} for n in range(5000)]
-    for message_id in (None, "a" * 10**6, "\ud800"):
-        reader = MessageReader(LoopGuard())
-        message = AIMessage("", tool_calls=calls, id=message_id)
-        reader.read([HumanMessage("go", id="h" * 10**6)])
-        reader.check(message)
-        assert len(orjson.dumps(reader.to_state())) < 9216
-        assert MessageReader.from_state(POLICY, reader.to_state()).place([message]) == 0
+@pytest.mark.parametrize("message_id", [None, "a" * 10**6, "\ud800"])
+def test_the_ids_of_a_large_step_do_not_fill_the_state(message_id):
+    calls = [{"name": "a", "args": {"n": n}, "id": f"call_{n:030}"} for n in range(2000)]
+    reader = Reader(OPTIONS)
+    reader.read([HumanMessage("go", id="h" * 10**6)])
+    step = last_step([AIMessage("", tool_calls=calls, id=message_id)])
+    found = reader.check(step)
+    assert len(orjson.dumps(reader.to_state())) < 9216
+    again = Reader.from_state(OPTIONS, reader.to_state())
+    assert again.check(step).record.number == found.record.number == 1
 
 
 # --- Found later ----------------------------------------------------------------------------------
@@ -270,7 +231,7 @@ def test_a_policy_that_no_guard_could_run_by_is_refused(rule):
 
 
 @pytest.mark.parametrize("policy", [LoopGuardPolicy(), LoopGuardPolicy.preset("openclaw")])
-def test_the_record_of_a_batch_without_calls_records_nothing(policy):
+def test_the_record_of_a_step_without_calls_records_nothing(policy):
     guard = LoopGuard(policy)
     before = guard.to_state()
     guard.record_results(guard.record_for([]), [{"id": "1", "content": "a"}])
@@ -278,8 +239,7 @@ def test_the_record_of_a_batch_without_calls_records_nothing(policy):
 
 
 def test_an_id_that_comes_again_without_calls_is_read():
-    reader = MessageReader(LoopGuard())
-    call = {"name": "a", "args": {}, "id": "1"}
-    reader.check(AIMessage("", id="a", tool_calls=[call]))
-    reader = MessageReader.from_state(POLICY, reader.to_state())
+    reader = Reader(OPTIONS)
+    reader.check(called({"name": "a", "args": {}, "id": "1"}))
+    reader = Reader.from_state(OPTIONS, reader.to_state())
     reader.read([AIMessage("x", id="a"), ToolMessage("a", tool_call_id="1"), HumanMessage("go")])

@@ -22,11 +22,17 @@ PIECES = (
 ).split()
 SPACED = ("1d ", "1 d ", "time = ", " ", "\n", "\t", "Bearer  ", "error occurred ", "a b ", "1 s ")
 SIZE = 8000
+BOUNDED = {"core.results._FIELD": "600 bytes of a result"}
+"""Patterns that are slower than their text is long -> the most that they are given."""
 SLOWEST = 3.0
 """Of a text twice as long. A pattern that tries all pairs of places takes four times as long."""
 
 MEASURABLE = 0.004
 """Seconds; what is quicker than that is not told from chance."""
+
+
+HOPELESS = 2.0
+"""Seconds; nothing that is linear takes as long."""
 
 
 def modules():
@@ -40,9 +46,10 @@ def patterns():
     for module in modules():
         for name, value in vars(module).items():
             for place, one in enumerate(value if isinstance(value, list | tuple) else [value]):
-                for pattern in _inside(one):
+                where = f"{module.__name__.partition('.')[2]}.{name}"
+                for pattern in () if where in BOUNDED else _inside(one):
                     found[pattern.pattern, pattern.flags] = pytest.param(
-                        pattern, id=f"{module.__name__.partition('.')[2]}.{name}[{place}]"
+                        pattern, id=f"{where}[{place}]"
                     )
     return list(found.values())
 
@@ -69,8 +76,9 @@ def is_linear(pattern, piece):
     """Double the text; a slow one is measured again and again, since other work may disturb."""
     repeated = piece.encode() if isinstance(pattern.pattern, bytes) else piece
     short = repeated * (SIZE // len(repeated) + 1)
-    if spent(pattern, short) < MEASURABLE:
-        return True
+    once = spent(pattern, short)
+    if once < MEASURABLE or once > HOPELESS:
+        return once < MEASURABLE
     return any(spent(pattern, short * 2) < SLOWEST * spent(pattern, short) for _ in range(5))
 
 

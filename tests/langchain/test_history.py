@@ -31,7 +31,7 @@ def test_the_same_list_is_counted_once():
         assert talk.reader.check(last_step(talk.messages[:-1])) is found
         talk.reader.read(talk.messages)
         talk.reader.read(talk.messages)
-    assert talk.reader.decision.record.number == 3
+    assert talk.reader.to_state()["guard"]["steps"] == 3
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_three_texts_of_a_person_end_nothing():
             outcome = talk.settle(found, Reply("text", "Try git log."))
             talk.messages[-1:] = outcome.messages(last_step(talk.messages[:-1]).open_calls)
         assert len(talk.asked) < 40
-    assert talk.reader.asked_before(found).times >= 1
+    assert talk.reader.counts.asked_before(found).times >= 1
 
 
 def test_a_warning_stands_in_the_request_once_for_a_loop_and_threshold():
@@ -261,7 +261,7 @@ def test_every_question_about_a_loop_is_counted():
     while len(times) < 4:
         found = talk.step()
         if found.action is Action.ASK:
-            times.append(talk.reader.asked_before(found).times)
+            times.append(talk.reader.counts.asked_before(found).times)
             talk.settle(found, Reply("continue"))
     assert times == [0, 1, 2, 3]
 

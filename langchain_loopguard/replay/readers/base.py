@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import orjson
+
 from langchain_loopguard.replay.conversation import ConversationError
 
 if TYPE_CHECKING:
@@ -204,7 +206,9 @@ def events_by_message(
 
 
 _CALL_KEY = re.compile(r"(?i)(?:tool|function)_?(?:calls?|uses?|invocations?|requests?)")
-_CALL_KIND = re.compile(r"(?i).*(?:tool|function|mcp).*(?:call|use|invocation|request)s?")
+_CALL_KIND = re.compile(
+    r"(?i)\A.{0,40}?(?:tool|function|mcp).{0,40}?(?:call|use|invocation|request)s?"
+)
 _KINDS = frozenset({"type", "kind", "part_kind"})
 _ASIDE = frozenset({"tools", "functions", "toolConfig", "metadata", "usage", "extra", "args"})
 _DEEP = 6
@@ -241,10 +245,18 @@ def call(call_id: Any, name: Any, args: Any) -> Event:
             "name": name, "args": args}  # fmt: skip
 
 
+_JSON = tuple('{["-0123456789tfnNI')
+"""How a JSON value begins; most texts are none."""
+
+
 def parsed_arguments(arguments: Any) -> Any:
     """Read arguments that are written as JSON text, as a host does; other text stays as it is."""
-    if not isinstance(arguments, str):
+    if not isinstance(arguments, str) or not arguments.lstrip().startswith(_JSON):
         return arguments
+    try:
+        return orjson.loads(arguments)
+    except ValueError:  # Also what Python and some hosts read beyond the standard.
+        pass
     try:
         return json.loads(arguments, strict=False)
     except (ValueError, RecursionError):

@@ -35,7 +35,7 @@ _TOOLS = (
     "ask_followup_question attempt_completion plan_mode_respond new_task switch_mode "
     "fetch_instructions update_todo_list codebase_search new_rule condense report_bug"
 ).split()
-_CALL = re.compile(rf"(?:^|\n)\s*<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_CALL = re.compile(rf"(?:^|\n)[^\S\n]*<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _PART = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
 _RESULT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 _SPOKEN = re.compile(r"<(?:task|feedback|answer|user_message)>")

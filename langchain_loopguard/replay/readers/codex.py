@@ -37,7 +37,7 @@ _ADDED = re.compile(r"(?m)^(?:Chunk ID|Wall time|Original token count): .*\n")
 """Lines that Codex puts before what a command printed, and that differ each time."""
 _HEAD = 400
 """Characters that these lines and the exit code may take."""
-_HARNESS = re.compile(r"\s*(?:<[a-z_]+[ >]|# AGENTS\.md instructions)")
+_HARNESS = re.compile(r"\A\s*(?:<[a-z_]+[ >]|# AGENTS\.md instructions)")
 
 
 def _is_rollout(value: Any) -> bool:
