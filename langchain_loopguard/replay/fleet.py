@@ -22,6 +22,7 @@ from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker
 
 from langchain_loopguard.replay.conversation import Problem, WorkError
+from langchain_loopguard.replay.rows import Portion
 from langchain_loopguard.replay.sources import (
     Source,
     find_sources,
@@ -30,7 +31,6 @@ from langchain_loopguard.replay.sources import (
     pieces_of,
 )
 from langchain_loopguard.replay.streams import HEAD, foreign, lines_of, open_bytes, unpacked
-from langchain_loopguard.replay.tables import Portion
 from langchain_loopguard.replay.texts import Lines, are_runs_a_line, is_postgres
 
 if TYPE_CHECKING:

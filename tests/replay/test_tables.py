@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from langchain_loopguard import LoopGuardPolicy
-from langchain_loopguard.replay import Conversation, Problem, read_runs, tables, work_on_runs
+from langchain_loopguard.replay import Conversation, Problem, read_runs, rows, tables, work_on_runs
 from langchain_loopguard.replay.totals import ReplayWork
 from tests.benchmarks import parquet_runs
 from tests.replay.made_runs import repeating
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def dealt(monkeypatch):
     """Tables are dealt out from a few kilobytes on."""
-    monkeypatch.setattr(tables, "_SMALL", 20_000)
+    monkeypatch.setattr(tables, "SMALL", 20_000)
 
 
 def by_id(runs):
@@ -53,7 +53,7 @@ def test_every_run_of_a_folder_is_whole(folder):
 
 def test_runs_that_are_dealt_out_are_those_that_are_read_at_once(folder, monkeypatch):
     at_once = by_id(read_runs([folder]))
-    monkeypatch.setattr(tables, "_SMALL", 20_000)
+    monkeypatch.setattr(tables, "SMALL", 20_000)
     assert by_id(read_runs([folder])) == at_once
 
 
@@ -176,8 +176,8 @@ def test_a_table_without_rows_is_told(tmp_path):
 
 @pytest.mark.parametrize("size", ["_LARGEST_RUN", "MAX_MEMORY"])
 def test_one_endless_trace_is_refused(size, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, size, 50_000)
-    monkeypatch.setattr(tables, "_SMALL", 20_000)
+    monkeypatch.setattr(rows, size, 50_000)
+    monkeypatch.setattr(tables, "SMALL", 20_000)
     row = langsmith_bulk()[0]
     parquet.write_table(pa.Table.from_pylist([row] * 3000), tmp_path / "x.parquet")
     [problem] = [one for one in read_runs([str(tmp_path / "x.parquet")]) if "MB" in one.text]
