@@ -37,30 +37,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langgraph.graph import StateGraph
 
-__all__ = [
-    "TRACE_POLICY",
-    "RunnableCallable",
-    "SavedQuestion",
-    "add_channel",
-    "agent_scope",
-    "ask_person",
-    "begins_turn",
-    "can_ask",
-    "given_resume",
-    "is_nested",
-    "is_resumed",
-    "new_path",
-    "question_id",
-    "read_channel",
-    "replaces_by_id",
-    "routed_path",
-    "running_channel",
-    "runs_in",
-    "saved_questions",
-    "thread_key",
-    "wrap_node",
-    "write_channel",
-]
+NodeCallable = RunnableCallable
+"""What a node of a graph is that has an async twin."""
 
 _CHECKPOINTER = "__pregel_checkpointer"
 _READ = "__pregel_read"
@@ -204,11 +182,7 @@ def wrap_node(
 ) -> None:
     """Put a function around a node, in its place: no node, edge or super-step is added.
 
-    Args:
-        builder: The graph.
-        name: The node.
-        around: Takes the state and what calls the node with a state, and gives the node's output.
-        around_async: The same for `ainvoke`.
+    `around` takes the state and what calls the node with a state, and gives the node's output.
     """
     spec = builder.nodes[name]
     inner: Any = spec.runnable
@@ -227,12 +201,9 @@ def wrap_node(
 
 
 def routed_path(branch: Any, route: Callable[[Any, Any, Any], Any], end: str) -> Any:
-    """Give a conditional edge whose way is chosen again.
+    """Give a conditional edge, one of `builder.branches[node]`, whose way `route` chooses.
 
-    Args:
-        branch: One of `builder.branches[node]`.
-        route: Takes the state, the config and the way that the edge would go; gives the one to go.
-        end: Where `route` may send besides.
+    It takes the state, the config and the way that the edge would go, and may send to `end` too.
     """
     inner = branch.path
 

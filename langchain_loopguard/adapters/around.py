@@ -7,7 +7,7 @@ it came there: see `wiring`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import RemoveMessage
 from langchain_core.runnables.config import set_config_context
@@ -172,19 +172,14 @@ class Around(GraphGuard):
         return Command(update=update, goto=self.end if ends else self.back)
 
 
-class _Run:
-    """A step whose calls run."""
+class _Run(NamedTuple):
+    """A step whose calls run, and the state that the tools node is called with."""
 
-    def __init__(
-        self,
-        guard: Around,
-        passed: Passed,
-        reader: Reader,
-        messages: list[BaseMessage],
-        state: Any,
-    ) -> None:
-        self.guard, self.passed, self.reader = guard, passed, reader
-        self.messages, self.state = messages, state
+    guard: Around
+    passed: Passed
+    reader: Reader
+    messages: list[BaseMessage]
+    state: Any
 
     def leave(self, output: Any) -> Any:
         """Read the results, and give the node's output with the counts and what was added."""

@@ -214,12 +214,14 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Begin a turn, and give results to the calls that an interrupted one left open."""
         messages = state["messages"]
         whole = complete(messages, self._gate.options.wording.not_run)
-        update = {"messages": _all(whole)} if whole is not None else {}
+        update: dict[str, Any] = {"messages": _all(whole)} if whole is not None else {}
         counts = state.get(self.state_key)
         reader = self._gate.open(counts, messages) if begins_turn(messages, counts) else None
         if reader is not None:
             self._gate.start_run(reader, whole or messages)
-            update |= self._saved(self._gate.save(reader, messages))
+            saved = self._gate.save(reader, messages)
+            if saved is not None:
+                update[self.state_key] = saved
         return update or None
 
     async def abefore_agent(
@@ -251,12 +253,13 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         asks = can_ask()
         passed = self._gate.take(reader, step, messages, ask=ask_person if asks else None)
-        update = self._saved(self._gate.save(reader, messages))
+        saved = self._gate.save(reader, messages)
+        update: dict[str, Any] = {} if saved is None else {self.state_key: saved}
         if passed is None:
             return update or None
         if passed.outcome.next == "raise" and (step.late or not asks):
             raise error_of_facts(passed.outcome.facts)
-        return {**update, **self._carried_out(passed, messages)}
+        return update if passed.as_made else {**update, **self._carried_out(passed, messages)}
 
     @hook_config(can_jump_to=["model", "end"])
     async def aafter_model(
@@ -268,8 +271,6 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _carried_out(self, passed: Passed, messages: Sequence[BaseMessage]) -> dict[str, Any]:
         step, outcome = passed.step, passed.outcome
         update: dict[str, Any] = {}
-        if passed.as_made:
-            return update
         # The counts of an agent within a graph don't outlive its run.
         marks = passed.approved and is_nested()
         added: list[BaseMessage] = [*passed.replaced(marks=marks), *passed.results()]
@@ -309,9 +310,6 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """As `wrap_model_call`."""
         asked = ask_model(self._gate, request, self.state_key)
         return asked.answered(await handler(asked.request))
-
-    def _saved(self, counts: dict[str, Any] | None) -> dict[str, Any]:
-        return {} if counts is None else {self.state_key: counts}
 
 
 class _Observing(LoopGuardMiddleware):

@@ -16,7 +16,7 @@ from langgraph.config import get_config
 from langgraph.graph import END, MessagesState
 from langgraph.types import Command, Send
 
-from langchain_loopguard.adapters._langgraph import RunnableCallable, is_resumed
+from langchain_loopguard.adapters._langgraph import NodeCallable, is_resumed
 from langchain_loopguard.adapters.graph import GraphGuard, LastAnswer, read_key
 from langchain_loopguard.langchain.errors import error_of_facts
 from langchain_loopguard.langchain.marks import ends_of, final_message, replacement
@@ -56,7 +56,7 @@ class LoopGuardState(MessagesState):
     where two that run side by side write them, the later one's are kept."""
 
 
-class LoopGuardNode(RunnableCallable):
+class LoopGuardNode(NodeCallable):
     """A node that lets a step's tool calls run, asks a person, or refuses it.
 
     It may stand in one place or in two. Behind the agent it decides: the calls go on to the
@@ -67,11 +67,11 @@ class LoopGuardNode(RunnableCallable):
     It doesn't own the request to the model. Behind the tools it writes a warning below the last
     result, once for a loop and threshold; elsewhere the model gets none.
 
+    The options are those of `LoopGuardMiddleware`, and besides:
+
     Args:
-        policy: What counts as a loop; `LoopGuardPolicy()` without one.
-        on_detected: What happens to a step that is one, as for `LoopGuardMiddleware`. Under
-            `"wrap_up"` the agent's node is called again unless there is a `wrap_up_model`:
-            its model still has its tools, but what it calls is not run any more.
+        on_detected: Under `"wrap_up"` the agent's node is called a last time unless there is a
+            `wrap_up_model`: its model still has its tools, but what it calls is not run any more.
         agent: The node that calls the model next, after a refusal or after the tools.
         tools: The node that runs the calls of the last AI message.
         end: Where a run goes that makes no more calls or was stopped.
@@ -83,11 +83,6 @@ class LoopGuardNode(RunnableCallable):
         wrap_up_model: A chat model without tools, or any runnable from messages to a message, for
             the last answer under `"wrap_up"`.
         tool_list: The tools themselves, for what they declare in their `metadata`.
-        show_content: How much of arguments and results a question shows.
-        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
-        is_user_message: Which human messages a user wrote.
-        wording: The sentences to use.
-        fail_open: Whether a fault of the guard itself is logged and the agent goes on unguarded.
 
     Raises:
         ValueError: If an option has a value it can't have; the message names both.

@@ -57,7 +57,7 @@ def guard_subagents(
         raise ValueError(  # noqa: TRY004 - one type for everything that is wrong at construction
             f"guard: must be a LoopGuardMiddleware or None, not {guard!r}"
         )
-    listed = [dict(subagent) for subagent in _listed(subagents)]
+    listed = _listed(subagents)
     if general_purpose:
         try:
             from deepagents.middleware.subagents import GENERAL_PURPOSE_SUBAGENT  # noqa: PLC0415
@@ -72,18 +72,17 @@ def guard_subagents(
     return [_guarded(subagent, guard) for subagent in listed]
 
 
-def _listed(subagents: Any) -> list[Mapping[str, Any]]:
-    if isinstance(subagents, str | Mapping) or not isinstance(subagents, Iterable):
-        raise ValueError(  # noqa: TRY004 - as above
-            f"subagents: must be a list of sub-agents, not {subagents!r}"
-        )
-    listed = list(subagents)
+def _listed(subagents: Any) -> list[dict[str, Any]]:
+    wrong = "" if isinstance(subagents, Iterable) else f"be a list of sub-agents, not {subagents!r}"
+    if isinstance(subagents, str | Mapping):
+        wrong = f"be a list of sub-agents, not {subagents!r}"
+    listed = [] if wrong else list(subagents)
     for subagent in listed:
         if not isinstance(subagent, Mapping):
-            raise ValueError(  # noqa: TRY004 - as above
-                f"subagents: must hold mappings, as create_deep_agent takes them, not {subagent!r}"
-            )
-    return listed
+            wrong = f"hold mappings, as create_deep_agent takes them, not {subagent!r}"
+    if wrong:
+        raise ValueError(f"subagents: must {wrong}")
+    return [dict(subagent) for subagent in listed]
 
 
 def _guarded(subagent: dict[str, Any], guard: LoopGuardMiddleware) -> dict[str, Any]:

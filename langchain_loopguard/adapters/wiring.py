@@ -81,20 +81,19 @@ def add_loop_guard(
         builder: The graph, not compiled yet; it is changed.
         agent: The node that calls the model.
         tools: The node that runs the calls.
-        policy: As for `LoopGuardNode`, and so are the options below.
-        on_detected: What happens to a step that is a loop; with `"observe"` nothing at all, and
-            what is found is emitted.
+        policy: As for `LoopGuardMiddleware`, and so are the options below.
+        on_detected: With `"observe"` nothing is changed, and what is found is emitted.
         end: Where a run goes that makes no more calls or was stopped.
         messages_key: The state's key for the messages.
         state_key: The key for the counts. Where the state's schema lists it, it is that one, and
             sub-graphs with the same key share it; otherwise it is a channel that is saved with
             the thread and is no part of the graph's input and output.
         wrap_up_model: Who gives the last answer under `"wrap_up"`, the agent without one.
-        show_content: How much of arguments and results a question shows.
-        agent_inbox: Whether a question carries the older form too that Agent Inbox reads.
-        is_user_message: Which human messages a user wrote.
-        wording: The sentences to use.
-        fail_open: Whether a fault of the guard itself lets the agent go on.
+        show_content: As for the middleware.
+        agent_inbox: As for the middleware.
+        is_user_message: As for the middleware.
+        wording: As for the middleware.
+        fail_open: As for the middleware.
 
     Returns:
         The same builder; `guard_stats` tells what was done.

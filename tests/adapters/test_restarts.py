@@ -89,7 +89,7 @@ def test_a_reader_in_memory_decides_as_one_that_is_read_anew(build, policy, monk
     seen = []
     for kept in (True, False):
         if not kept:
-            monkeypatch.setattr(gate._Kept, "take", lambda *_: None)
+            monkeypatch.setattr(gate._Kept, "has_read", lambda *_: False)
         options = {"policy": SEED if policy else None}
         graph, counter, model = looping(build, **options)
         result = graph.invoke(ask(), thread("t", recursion_limit=200))

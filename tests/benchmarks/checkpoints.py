@@ -1,14 +1,13 @@
 """How many bytes does a guard add to what is saved of a thread?
 
-A run of the open corpus is played through a real agent on a real store, with the guard and with
-something empty in its place (see `agents`), and everything the store holds afterwards is
-weighed: the checkpoints, the values of channels, the writes of each task. `InMemorySaver`, as
-the Postgres savers do, stores a value once a change; `SqliteSaver` stores all values with every
-checkpoint, of which LangGraph makes four in a step, with a guard as with an empty one.
+A run of the open corpus is played through a real agent on a real store, with the guard and
+without, and everything that the store holds afterwards is weighed: the checkpoints, the values of
+channels, the writes of each task. `InMemorySaver`, as the Postgres savers do, stores a value once
+a change; `SqliteSaver` stores all values with every checkpoint, and a middleware's hooks make two
+more checkpoints in a step.
 
-The run is the median one by the number of its batches, and among those by its size; besides, the
-longest in which nothing is found: what a guard tells the model is saved too, and no run goes on
-for long after that.
+The run is the median one by the number of its steps, and among those by its size; besides, the
+longest in which nothing is found: what a guard tells the model is saved too.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from langchain.agents.middleware import ToolCallLimitMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -24,31 +24,27 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from rich.table import Table
 
 from langchain_loopguard.middleware import LoopGuardMiddleware
-from tests.benchmarks.agents import EmptyMiddleware, node_graph
+from tests.benchmarks.agents import guarded_graph, plain_graph
 from tests.conversations import load, read_through
 from tests.hosts import ScriptedChatModel, agent_graph
 
 GOAL = 2048
-"""Bytes a step."""
+"""Bytes a step in a store that keeps a value once a change."""
 
 _CONFIG = {"configurable": {"thread_id": "t"}, "recursion_limit": 1000}
 
 
 class _Recorded(BaseTool):
-    """A tool that answers as it did in the recorded run."""
+    """A tool whose results are those of the recorded run."""
 
     args_schema: Any = None
-    answers: Any = None
+    results: Any = None
 
     def invoke(self, input, config=None, **kwargs: Any) -> ToolMessage:  # noqa: A002 - LangChain's
-        """Give the recorded answer to the call with this id."""
-        answer = self.answers[input["id"]]
-        return ToolMessage(
-            answer["content"],
-            tool_call_id=input["id"],
-            name=self.name,
-            status=answer.get("status", "success"),
-        )
+        """Give the recorded result of the call with this id."""
+        told = self.results[input["id"]]
+        status = told.get("status", "success")
+        return ToolMessage(told["content"], tool_call_id=input["id"], name=self.name, status=status)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -59,7 +55,7 @@ class Run:
 
     def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
         self.turns: list[list[AIMessage]] = []
-        self.answers: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         self.steps = 0
         for event in events:
             if event["type"] == "human" or not self.turns:
@@ -69,17 +65,17 @@ class Run:
 
     def _message(self, event: Mapping[str, Any]) -> AIMessage:
         self.steps += 1
-        known = {answer["id"]: answer for answer in event.get("results") or ()}
+        known = {result["id"]: result for result in event.get("results") or ()}
         calls = []
         for place, call in enumerate(event["calls"]):
             # As long as a provider's.
             call_id = f"call_{self.steps:012x}{place:012x}"
-            self.answers[call_id] = known.get(call["id"], {"content": ""})
+            self.results[call_id] = known.get(call["id"], {"content": ""})
             calls.append({**call, "args": dict(call["args"]), "id": call_id, "type": "tool_call"})
         return AIMessage("", tool_calls=calls)
 
     def parts(self) -> tuple[ScriptedChatModel, list[BaseTool]]:
-        """Give a model and tools that play it once."""
+        """Make a model and tools that play it once."""
 
         def lines() -> Iterator[AIMessage]:
             for turn in self.turns:
@@ -88,40 +84,41 @@ class Run:
 
         script = lines()
         names = {call["name"] for turn in self.turns for said in turn for call in said.tool_calls}
+        schema = {"type": "object", "properties": {}}
         tools = [
-            _Recorded(
-                name=name,
-                description=f"The tool {name}.",
-                args_schema={"type": "object", "properties": {}},
-                answers=self.answers,
-            )
+            _Recorded(name=name, description="A tool.", args_schema=schema, results=self.results)
             for name in sorted(names)
         ]
-        return ScriptedChatModel(respond=lambda messages: next(script)), tools
+        return ScriptedChatModel(respond=lambda messages: next(script)), list(tools)
 
 
-def _graph(run: Run, guard: str, saver: Any) -> Any:
-    model, tools = run.parts()
-    if guard in {"node", "empty node"}:
-        options = {"on_detected": "warn"} if guard == "node" else {}
-        return node_graph(model, tools, guard=guard, checkpointer=saver, **options)
-    middleware: list[Any] = {
-        "middleware": lambda: [LoopGuardMiddleware(on_detected="warn")],
-        "empty middleware": lambda: [EmptyMiddleware()],
-        "none": list,
-    }[guard]()
-    return agent_graph(model, tools, checkpointer=saver, middleware=middleware)
+def _with(middleware: Callable[[], Any]) -> Callable[..., Any]:
+    return lambda *parts, saver: agent_graph(*parts, checkpointer=saver, middleware=[middleware()])
 
 
-def _play(run: Run, guard: str, saver: Any) -> None:
-    graph = _graph(run, guard, saver)
+GUARDS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add_loop_guard": (
+        lambda *parts, saver: guarded_graph(*parts, saver=saver, on_detected="warn"),
+        plain_graph,
+    ),
+    "LoopGuardMiddleware": (
+        _with(lambda: LoopGuardMiddleware(on_detected="warn")),
+        _with(lambda: ToolCallLimitMiddleware(run_limit=1000)),
+    ),
+}
+"""Builds a guarded agent, and what it is set against: the same graph, another middleware."""
+
+
+def play(run: Run, build: Callable[..., Any], saver: Any) -> None:
+    """Play a run through an agent."""
+    graph = build(*run.parts(), saver=saver)
     for _ in run.turns:
         graph.invoke({"messages": [HumanMessage("go")]}, _CONFIG)
 
 
-def _in_memory(run: Run, guard: str) -> tuple[int, int]:
+def _in_memory(run: Run, build: Callable[..., Any]) -> int:
     saver = InMemorySaver()
-    _play(run, guard, saver)
+    play(run, build, saver)
     saved = [
         part
         for spaces in saver.storage.values()
@@ -131,97 +128,71 @@ def _in_memory(run: Run, guard: str) -> tuple[int, int]:
     ]
     saved += saver.blobs.values()
     saved += [write[2] for writes in saver.writes.values() for write in writes.values()]
-    latest = saver.get_tuple(_CONFIG)
-    assert latest is not None
-    whole = saver.serde.dumps_typed(latest.checkpoint)[1]
-    return sum(len(typed[1]) for typed in saved), len(whole)
+    return sum(len(typed[1]) for typed in saved)
 
 
-def _in_sqlite(run: Run, guard: str) -> tuple[int, int]:
+def _in_sqlite(run: Run, build: Callable[..., Any]) -> int:
     with SqliteSaver.from_conn_string(":memory:") as saver:
-        _play(run, guard, saver)
+        play(run, build, saver)
         (checkpoints,) = saver.conn.execute(
             "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints"
         ).fetchone()
         (writes,) = saver.conn.execute("SELECT sum(length(value)) FROM writes").fetchone()
-        (latest,) = saver.conn.execute(
-            "SELECT length(checkpoint) FROM checkpoints ORDER BY checkpoint_id DESC LIMIT 1"
-        ).fetchone()
-    return int(checkpoints) + int(writes), int(latest)
+    return int(checkpoints) + int(writes)
 
 
-SAVERS: dict[str, Callable[[Run, str], tuple[int, int]]] = {
+SAVERS: dict[str, Callable[[Run, Callable[..., Any]], int]] = {
     "InMemorySaver": _in_memory,
     "SqliteSaver": _in_sqlite,
 }
 
 
 def chosen() -> dict[str, Sequence[Mapping[str, Any]]]:
-    """Give the runs that are played."""
+    """Choose the runs that are played."""
     runs = load("corpus")
-    length = statistics.median_low(_batches(run) for run in runs)
+    length = statistics.median_low(_steps(run) for run in runs)
     middle = sorted(
-        (run for run in runs if _batches(run) == length), key=lambda run: len(str(run["events"]))
+        (run for run in runs if _steps(run) == length), key=lambda run: len(str(run["events"]))
     )
-    by_length = sorted(runs, key=_batches, reverse=True)
+    by_length = sorted(runs, key=_steps, reverse=True)
     longest = next(run for run in by_length if not read_through(run["events"]).findings)
     return {"the median run": middle[len(middle) // 2]["events"], "the longest": longest["events"]}
 
 
-def _batches(run: Mapping[str, Any]) -> int:
+def _steps(run: Mapping[str, Any]) -> int:
     return sum(event["type"] == "batch" for event in run["events"])
 
 
 def measure(*, quick: bool = False) -> list[dict[str, Any]]:
     """Measure everything this file asks; gives a row for each run, store and guard."""
-    rows = []
-    for name, events in chosen().items():
-        if quick and rows:
-            break
+    rows: list[dict[str, Any]] = []
+    for name, events in list(chosen().items())[: 1 if quick else None]:
         run = Run(events)
         for saver, weigh in SAVERS.items():
-            bare, _ = weigh(run, "none")
-            for guard in ("node", "middleware"):
-                empty, last_empty = weigh(run, f"empty {guard}")
-                guarded, last = weigh(run, guard)
-                rows.append(
-                    {
-                        "run": name,
-                        "steps": run.steps,
-                        "store": saver,
-                        "guard": guard,
-                        "bytes_a_step": {
-                            "none": bare / run.steps,
-                            "empty": empty / run.steps,
-                            "guard": guarded / run.steps,
-                        },
-                        "growth_a_step": (guarded - empty) / run.steps,
-                        "last_checkpoint_grew": last - last_empty,
-                        "goal": GOAL,
-                    }
-                )
+            for guard, (guarded, without) in GUARDS.items():
+                row = {"run": name, "steps": run.steps, "store": saver, "guard": guard}
+                row["without"] = weigh(run, without) / run.steps
+                row["more"] = weigh(run, guarded) / run.steps - row["without"]
+                rows.append(row)
     return rows
 
 
 def tables(found: list[dict[str, Any]]) -> list[Table]:
     """Show what was measured."""
-    table = Table(
-        "run, guard", "steps", "store", "none", "empty", "guard", "more", "goal", "", "last one"
-    )
-    table.title = "Bytes saved a step, and how much larger the last checkpoint is"
+    table = Table("run, guard", "steps", "store", "without it", "more", "goal", "")
+    table.title = "Bytes saved a step"
     for row in found:
-        saved = row["bytes_a_step"]
+        goal = GOAL if row["store"] == "InMemorySaver" else None
+        met = "" if goal is None else "yes" if row["more"] <= goal else "[bold]no[/bold]"
         table.add_row(
             f"{row['run']}, {row['guard']}",
             str(row["steps"]),
             row["store"],
-            *(f"{saved[name]:,.0f}" for name in ("none", "empty", "guard")),
-            f"{row['growth_a_step']:,.0f}",
-            f"{row['goal']:,}",
-            "yes" if row["growth_a_step"] <= row["goal"] else "[bold]no[/bold]",
-            f"{row['last_checkpoint_grew']:,}",
+            *(f"{row[name]:,.0f}" for name in ("without", "more")),
+            "" if goal is None else f"{goal:,}",
+            met,
         )
     return [table]
 
 
-__all__ = ["SAVERS", "Run", "chosen", "measure", "tables"]
+__all__ = ["GUARDS", "Run", "chosen", "measure", "play", "tables"]

@@ -1,7 +1,7 @@
 """Which tool calls are measured?
 
-Calls and answers of a given size in which no word comes twice, so that no guard, however fuzzy,
-takes one for the repeat of another. This file needs nothing but Python: the peers read it too.
+Calls and results of a given size in which no word comes twice, so that no guard, however fuzzy,
+treats one as the repeat of another. This file needs nothing but Python: the peers read it too.
 """
 
 from __future__ import annotations
@@ -14,22 +14,17 @@ SIZES = {
     "10 KB + 10 KB": (10_000, 10_000),
     "100 B + 1 MB": (100, 1_000_000),
 }
-"""Bytes of arguments and bytes of answer."""
+"""Bytes of arguments and bytes of the result."""
 
 HISTORIES = (10, 10_000, 100_000)
 """Calls before the one that is measured."""
 
 
 class Made(NamedTuple):
-    """A call as LangChain gives it, and its answer."""
+    """A call as LangChain gives it, and the text of its result."""
 
     call: dict[str, Any]
-    answer: str
-
-    @property
-    def result(self) -> dict[str, Any]:
-        """The answer as a tool message has it."""
-        return {"tool_call_id": self.call["id"], "content": self.answer, "status": "success"}
+    result: str
 
 
 def text(size: int, number: int) -> str:
@@ -40,13 +35,13 @@ def text(size: int, number: int) -> str:
     return "\n".join(lines).replace("@", mark)[:size].ljust(size, "x")
 
 
-def made(count: int, arguments: int, answer: int, start: int = 0) -> list[Made]:
-    """Make calls, each with its own arguments and its own answer.
+def made(count: int, arguments: int, result: int, start: int = 0) -> list[Made]:
+    """Make calls, each with its own arguments and its own result.
 
     Args:
         count: How many.
         arguments: Bytes of each call's arguments as JSON, at least 60.
-        answer: Bytes of each answer.
+        result: Bytes of each result.
         start: The number of the first; equal numbers give equal calls.
     """
     return [
@@ -57,7 +52,7 @@ def made(count: int, arguments: int, answer: int, start: int = 0) -> list[Made]:
                 "id": f"call_{n}",
                 "type": "tool_call",
             },
-            text(answer, n),
+            text(result, n),
         )
         for n in range(start, start + count)
     ]
@@ -74,7 +69,7 @@ def guard_work(guard: Any) -> Callable[[Made], None]:
         calls[0] = call = item.call
         decision = guard.check(calls)
         message["tool_call_id"] = call["id"]
-        message["content"] = item.answer
+        message["content"] = item.result
         guard.record_results(decision.record, messages)
 
     return work

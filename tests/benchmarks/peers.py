@@ -42,14 +42,14 @@ class Peer:
         make: Makes it and gives what is done with it for one call.
         interface: What is called.
         arguments: Whether it compares the arguments of calls.
-        answers: Whether it compares answers.
+        results: Whether it compares results.
     """
 
     package: str
     make: Callable[[], _Work]
     interface: str
     arguments: str
-    answers: str
+    results: str
 
 
 def _loopguard() -> _Work:
@@ -70,7 +70,7 @@ def _able() -> _Work:
 
     def work(item: Made) -> None:
         request.tool_call.update(item.call)
-        message.content = item.answer
+        message.content = item.result
         guard.wrap_tool_call(request, lambda request: message)
 
     return work
@@ -83,7 +83,7 @@ def _agentbelt() -> _Work:
 
     def work(item: Made) -> None:
         call = item.call
-        detector.record("session", tool=call["name"], args=call["args"], result=item.answer)
+        detector.record("session", tool=call["name"], args=call["args"], result=item.result)
         detector.check("session")
 
     return work
@@ -98,7 +98,7 @@ def _trajectory() -> _Work:
         call = item.call
         if fuse.check(call["name"], call["args"]) is not None:
             raise AssertionError("a loop in calls that all differ")
-        fuse.observe(Action(tool=call["name"], args=call["args"], result=item.answer, success=True))
+        fuse.observe(Action(tool=call["name"], args=call["args"], result=item.result, success=True))
 
     return work
 
@@ -107,14 +107,14 @@ def _runbound() -> _Work:
     import runbound
 
     runbound.init()
-    answers: list[str] = []
+    results: list[str] = []
 
     @runbound.tool(name="edit_file")
     def edit_file(path: str, text: str) -> str:
-        return answers.pop()
+        return results.pop()
 
     def work(item: Made) -> None:
-        answers.append(item.answer)
+        results.append(item.result)
         edit_file(**item.call["args"])
 
     return work
@@ -126,7 +126,7 @@ def _monetise() -> _Work:
     breaker = CircuitBreaker(mode="loop-killer")
 
     def work(item: Made) -> None:
-        breaker.record_iteration(item.answer)
+        breaker.record_iteration(item.result)
 
     return work
 
@@ -241,7 +241,7 @@ def measure(*, quick: bool = False, python: str = sys.executable) -> list[dict[s
             "peer": peer.package,
             "interface": peer.interface,
             "compares_arguments": peer.arguments,
-            "compares_answers": peer.answers,
+            "compares_results": peer.results,
             **found[peer.package],
         }
         for peer in PEERS
@@ -267,14 +267,14 @@ def tables(found: list[dict[str, Any]]) -> list[Table]:
         *(name.replace(" + ", " +\n") for name in SIZES),
         *(f"after\n{n:,}" for n in HISTORIES),
     ]
-    table = Table(Column("", no_wrap=True), "arguments", "answers", *heads)
+    table = Table(Column("", no_wrap=True), "arguments", "results", *heads)
     table.title = (
         "Check and record of one call in other guards: least microseconds, and what is compared"
     )
     for row in found:
         if not row["installed"]:
             table.add_row(
-                row["peer"], row["compares_arguments"], row["compares_answers"], "not installed"
+                row["peer"], row["compares_arguments"], row["compares_results"], "not installed"
             )
             continue
         if "failed" in row:
@@ -285,7 +285,7 @@ def tables(found: list[dict[str, Any]]) -> list[Table]:
         table.add_row(
             f"{row['peer']} {row['version']}".strip(),
             row["compares_arguments"],
-            row["compares_answers"],
+            row["compares_results"],
             *("" if n is None else f"{n:,.1f}" if n < 100 else f"{n:,.0f}" for n in numbers),
         )
     return [table]

@@ -1,9 +1,9 @@
-"""What does a guard cost? One command that measures it and prints the answers.
+"""What does a guard cost? One command measures it and prints tables.
 
     python -m tests.benchmarks.run [--json FILE] [--quick] [--only NAME]... [--peers-python FILE]
 
 Each question is a file beside this one and is measured in a process of its own, one after the
-other; all of them take some twenty minutes. On a machine that does other things meanwhile the
+other; all of them take some ten minutes. On a machine that does other things meanwhile the
 columns that compare are right and the others too high.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from rich.console import Console
 
-QUESTIONS = ("core", "agents", "instructions", "checkpoints", "startup", "replay", "peers")
+QUESTIONS = ("core", "agents", "checkpoints", "startup", "peers")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
