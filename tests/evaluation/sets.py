@@ -61,6 +61,7 @@ def all_sets() -> tuple[Set, ...]:
         Set("fresh", load("fresh"), "runs"),
         Set("cases", cases, "reports"),
         Set("reports2", load("reports2"), "reports"),
+        Set("reports3", load("reports3"), "reports"),
         Set("reports", load("reports"), "reports"),
         Set("policy", load("policy"), "made"),
         Set("shapes", load("shapes"), "made"),
@@ -102,6 +103,6 @@ def name_of(conversation):
 def report_of(name, conversation):
     """Name the public report that a conversation tells again, `None` if it tells none."""
     seen_at = conversation.get("seen_at")
-    if seen_at is None or name not in {"cases", "reports2", "reports"}:
+    if seen_at is None or name not in {"cases", "reports2", "reports3", "reports"}:
         return None
     return str(seen_at)

@@ -74,7 +74,7 @@ def _counts(*found: list[str]) -> str:
 def misses_table(wrong: dict[str, dict[str, str]]) -> str:
     """List what the default gets wrong, but for the made sets."""
     rows = []
-    for name in ("corpus", "fresh", "cases", "reports2", "reports"):
+    for name in ("corpus", "fresh", "cases", "reports2", "reports3", "reports"):
         missed = [one for one, told in wrong[name].items() if not told.startswith("asked at")]
         late = [one for one, told in wrong[name].items() if "was expected" in told]
         stopped = [one for one in wrong[name] if one not in missed and one not in late]

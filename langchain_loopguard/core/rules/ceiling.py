@@ -33,8 +33,7 @@ class Ceiling(RuleConfig):
     rule: Literal["ceiling"] = "ceiling"
 
     changing: Ask = 10
-    """Equal steps of changing tools in a row. Measured: 20 misses 1 of 142 labelled loops, no
-    limit 3."""
+    """Equal steps of changing tools in a row. Measured: 20 misses a labelled loop."""
 
     shell: Ask = 20
     """The same for shells. It decides one public report of an agent that asks for the time and one

@@ -37,10 +37,10 @@ class InVain(RuleConfig):
 
     ask_again: Ask = 8
     """The loop is detected if some of the calls were made before, with this very result. Without
-    this sign 9 of 122 labelled loops of guesses are missed."""
+    this sign most labelled loops of guesses are missed."""
 
     repeats: Ask = 2
-    """So many of the calls. Measured: 1 finds one loop more, 3 as many."""
+    """So many of the calls. Measured: 3 finds as many loops."""
 
     warn: Warn = 10
     """The model is warned otherwise."""
