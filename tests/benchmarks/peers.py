@@ -164,7 +164,6 @@ _SLOW = 20.0
 
 def one(peer: Peer, *, quick: bool) -> dict[str, Any]:
     """Measure a peer; gives least microseconds by size and by history."""
-    logging.disable(logging.CRITICAL)
     try:
         work = peer.make()
     except ImportError:
@@ -293,6 +292,7 @@ def tables(found: list[dict[str, Any]]) -> list[Table]:
 
 def main() -> None:
     """Measure the peer that is named and print it as JSON."""
+    logging.disable(logging.CRITICAL)
     peer = next(peer for peer in PEERS if peer.package == sys.argv[1])
     print(json.dumps(one(peer, quick="--quick" in sys.argv)))
 

@@ -9,12 +9,16 @@ import tracemalloc
 import pytest
 
 from langchain_loopguard import LoopGuardCallbackHandler
+from langchain_loopguard.adapters import conversations
 from tests.hosts import Counter, agent_graph, ask, counting_tool, listed_model
 from tests.load.crowd import WAYS, crowd, guards
 from tests.load.soak import KINDS, soak
 
 # In the first 30,000 batches the tables of known names fill, a thousand names each.
 BATCHES = {"guard": 40_000, "handler-tools": 3_000, "handler-chains": 800, "handler-agents": 800}
+
+NOTED = 200
+"""AI messages that are remembered as decided about; as many as usual would take an hour to fill."""
 
 soaked = functools.cache(soak)
 
@@ -28,7 +32,8 @@ def test_a_crowd_shares_a_guard_and_no_count(guard, way):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_stays_what_it_is(kind):
+def test_memory_stays_what_it_is(kind, monkeypatch):
+    monkeypatch.setattr(conversations, "_NOTED", NOTED)
     done = soaked(kind, BATCHES[kind], traced=True)
     assert done.wrong == []
     assert done.left == {}
