@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import LastValue
@@ -118,9 +118,8 @@ def thread_key() -> str:
 def read_channel(key: str, *, fresh: bool = False) -> Any:
     """Read a channel of the graph that this is called in, `None` without it.
 
-    Args:
-        key: The channel's key; it need not be one of the node's own input.
-        fresh: Whether to see what the task has written up to now, the run's input at its start.
+    The key need not be one of the node's own input; `fresh` shows what the task has written up to
+    now, at the start the run's input.
     """
     read = _configurable().get(_READ)
     if read is None:
@@ -144,13 +143,10 @@ def running_channel(key: str) -> Any:
 
 
 def replaces_by_id(channel: Any) -> bool:
-    """Tell whether a message replaces one with the same id, and whether a history can be replaced.
+    """Tell whether a message replaces one with the same id, and a history can be replaced.
 
-    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them
-    apart but what they do, so a channel is asked with two messages of nobody's.
-
-    Args:
-        channel: A graph's channel; it is not changed.
+    `add_messages` does; `operator.add`, which many graphs use, keeps both. Nothing tells them apart
+    but what they do, so a copy of the channel is asked with two messages of nobody's.
     """
     if getattr(channel, "operator", None) is add_messages:
         return True
@@ -224,6 +220,32 @@ def new_path(name: str, route: Callable[[Any, Any], Any]) -> Any:
         return route(state, config)
 
     return _callable(path, None, name)
+
+
+class _NoState(TypedDict):
+    """The state of an edge that reads none."""
+
+
+def read_no_state(builder: StateGraph[Any, Any, Any, Any], node: str, name: str) -> None:
+    """Spare the conditional edge `name` the state, for which every reducer runs a second time."""
+    builder.schemas.setdefault(_NoState, {})
+    branch = builder.branches[node][name]
+    builder.branches[node][name] = branch._replace(input_schema=_NoState)
+
+
+def written_messages(config: Mapping[str, Any], key: str) -> list[Any]:
+    """List what the node before a conditional edge has written to the messages.
+
+    Args:
+        config: The config that the edge gets.
+        key: The channel's key.
+    """
+    read = config["configurable"][_READ]
+    try:
+        written = [value for channel, value in read.args[3].writes if channel == key]
+    except (AttributeError, IndexError):  # all messages are as right, and slower
+        written = [read(key, True)]  # noqa: FBT003 - the host's own
+    return [one for value in written for one in (value if isinstance(value, list) else [value])]
 
 
 def _callable(run: Any, arun: Any, name: str) -> Any:

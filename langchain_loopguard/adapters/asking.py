@@ -38,23 +38,11 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.conversations import Pending
     from langchain_loopguard.adapters.runs import Run
 
-__all__ = [
-    "LastWordError",
-    "PersonAskedError",
-    "Question",
-    "RefusedCallError",
-    "ask",
-    "find_question",
-    "say_last",
-]
-
 
 class PersonAskedError(GraphInterrupt):
-    """LangGraph's signal that a person is asked.
+    """LangGraph's signal that a person is asked; without an interrupt in it, that a task waits.
 
-    LangGraph says that this class is never raised directly. Here it either repeats what
-    `interrupt` raised, or holds no interrupt and only means that the task is not done: a question
-    of its own in each task would have to be answered one by one.
+    A question of its own in each task would have to be answered one by one.
     """
 
     def __str__(self) -> str:
@@ -123,32 +111,19 @@ def say_last(node: str, key: str, message: AIMessage) -> Exception | None:
 
 @dataclass(slots=True, eq=False)
 class Question:
-    """An interrupt about one step.
+    """An interrupt about one step."""
 
-    Attributes:
-        ids: The interrupts' ids; more than one if it had to be asked again.
-        tasks: The namespaces of the tasks that asked.
-        sharers: The namespaces of all tasks that run a call of the step, with the attempt in
-            which each came first.
-        asked_in: The session that asked last; an answer comes in a later one.
-        answered_in: The session that got the answer.
-        interrupts: The interrupts that are open.
-        taken_by: The namespace of the task whose interrupt was answered.
-        payload: What was asked, in this process or another one.
-        saved: The answer that a task of another process took, `MISSING` without one.
-        attempts: What came of asking in each attempt: the exception to raise in every call of
-            that attempt, `None` when it was answered.
-    """
-
-    ids: set[str] = field(default_factory=set)
-    tasks: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)  # Of the interrupts; several if asked again.
+    tasks: set[str] = field(default_factory=set)  # The namespaces of the tasks that asked.
+    # Those of all tasks that run a call of the step, with the attempt in which each came first.
     sharers: dict[str, UUID] = field(default_factory=dict)
-    asked_in: UUID | None = None
-    answered_in: UUID | None = None
-    interrupts: tuple[Interrupt[Any], ...] = ()
-    taken_by: str = ""
-    payload: Mapping[str, Any] | None = None
-    saved: Any = MISSING
+    asked_in: UUID | None = None  # The session that asked last; an answer comes in a later one.
+    answered_in: UUID | None = None  # The session that got the answer.
+    interrupts: tuple[Interrupt[Any], ...] = ()  # Those that are open.
+    taken_by: str = ""  # The namespace of the task whose interrupt was answered.
+    payload: Mapping[str, Any] | None = None  # What was asked, here or in another process.
+    saved: Any = MISSING  # The answer that a task of another process took.
+    # What came of asking in each attempt: what every call of it raises, `None` once answered.
     attempts: dict[UUID, Exception | None] = field(default_factory=dict)
 
     def is_replayed_by(self, run: Run) -> bool:
@@ -164,11 +139,8 @@ class Question:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
         if run.attempt in self.attempts:
             earlier = self.attempts[run.attempt]
-            return (
-                PersonAskedError(self.interrupts)
-                if isinstance(earlier, GraphInterrupt)
-                else earlier
-            )
+            waits = isinstance(earlier, GraphInterrupt)
+            return PersonAskedError(self.interrupts) if waits else earlier
         self.sharers.setdefault(run.ns, run.attempt)
         if self._is_asked_by(run) or self._answer_to(run) is not MISSING:
             return None
@@ -229,12 +201,10 @@ class Question:
             return self.saved
         if run.session == self.asked_in:
             return MISSING
-        if not is_answer_map(run.resume):
-            if run.resume is not MISSING:
-                return run.resume
-            given = _langgraph.given_resume()
-            return MISSING if given is None else given
-        return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
+        if is_answer_map(run.resume):
+            return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
+        given = _langgraph.given_resume() if run.resume is MISSING else run.resume
+        return MISSING if given is None and run.resume is MISSING else given
 
 
 def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, Any]) -> Any:

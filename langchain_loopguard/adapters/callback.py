@@ -8,14 +8,12 @@ messages, and what became of a step is written into its results before the host 
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 from langchain_loopguard.adapters.deciding import Deciding
-from langchain_loopguard.adapters.runs import RunTree
 from langchain_loopguard.langchain.errors import is_signal
 from langchain_loopguard.langchain.options import (
     Options,
@@ -138,12 +136,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def _begin(self) -> None:
         """Start with nothing seen."""
-        self._lock = threading.RLock()
-        self._runs = RunTree()
         self._deciding = Deciding(
             self.options,
-            self._runs,
-            self._lock,
             scope=self.scope,
             messages_key=self.messages_key,
             limit=self.max_conversations,
@@ -152,8 +146,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
 
     def __getstate__(self) -> dict[str, Any]:
         """Give the options: a copy has seen nothing, and runs that are open aren't its own."""
-        made = {"_lock", "_runs", "_deciding"}
-        return {name: value for name, value in vars(self).items() if name not in made}
+        return {name: value for name, value in vars(self).items() if name != "_deciding"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Start with nothing seen."""
@@ -192,15 +185,9 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ARG002
     ) -> None:
         """Place the run; a resume brings its answer here."""
-        try:
-            with self._lock:
-                run = self._runs.start(run_id, parent_run_id, metadata)
-                if not run.ns or type(inputs) is not dict:
-                    self._runs.took(run, inputs)
-                elif run.attempt is run_id:
-                    self._deciding.lend(run, inputs)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the guard's own fault
-            self._deciding.fault(error)
+        self._carry_out(
+            partial(self._deciding.chain_starts, run_id, parent_run_id, metadata, inputs)
+        )
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """Mark results that the host is about to save; end a run that no model call has ended.
@@ -298,7 +285,7 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             if signal is not None and held_back is not None:
                 self._deciding.forget(held_back)
         except Exception as error:  # noqa: BLE001 - as above
-            self._deciding.fault(error)
+            self._deciding.gate.telemetry.fault(error)
         if signal is not None:
             SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
             raise signal

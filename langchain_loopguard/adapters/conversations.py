@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
-__all__ = [
-    "Conversation",
-    "Conversations",
-    "Pending",
-    "Said",
-    "Session",
-    "call_in",
-    "messages_in",
-]
-
 _STEPS = 32
 """Steps, and AI messages whose tools have not started, that are remembered of a conversation. One
 is under way at a time, several where one graph runs agents side by side; without a measurement."""
@@ -48,8 +38,8 @@ is under way at a time, several where one graph runs agents side by side; withou
 _SESSIONS = 256
 """Sessions remembered whose end is never seen, because the handler was attached below it."""
 
-_DECIDED = 10_000
-"""AI messages that are remembered as decided about; without a measurement too."""
+_NOTED = 10_000
+"""AI messages that are remembered as decided about, or read; without a measurement too."""
 
 _LOOSE = 64
 """Loops written by hand that are looked through for a call that comes without an id."""
@@ -57,50 +47,32 @@ _LOOSE = 64
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """One step whose calls start, or whose results came before anybody decided.
-
-    Attributes:
-        step: The step.
-        history: The messages that it stands in; empty once it is decided about.
-        decision: What was found.
-        outcome: What was decided, `None` while nothing is.
-        question: What a person was asked.
-        by_id: What happens to each call, by id.
-        outputs: What its tools gave, by call id, where no message list tells.
-        parent: The run that started a call without an AI message.
-        in_state: Whether the graph's state holds the step, so that its results come there.
-    """
+    """One step whose calls start, or whose results came before anybody decided."""
 
     step: MessageStep
-    history: Sequence[BaseMessage]
+    history: Sequence[BaseMessage]  # The messages it stands in; empty once it is decided about.
+    parent: UUID | None = None  # The run that started a call without an AI message.
+    in_state: bool = False  # Whether the graph's state holds the step, and so its results.
     decision: Decision | None = None
-    outcome: Outcome | None = None
-    question: Question | None = None
+    outcome: Outcome | None = None  # `None` while nothing is decided.
+    question: Question | None = None  # What a person was asked.
     by_id: Mapping[str | None, CallOutcome] = field(default_factory=dict)
-    outputs: dict[str, ToolMessage] = field(default_factory=dict)
-    parent: UUID | None = None
-    in_state: bool = False
+    outputs: dict[str, ToolMessage] = field(default_factory=dict)  # Where no message list tells.
 
     @property
     def call_ids(self) -> frozenset[str | None]:
-        """The ids of its calls."""
+        """The ids of all its calls."""
         return frozenset(map(id_of, self.step.calls))
 
     @property
-    def runs_unasked(self) -> bool:
-        """Whether it ran, and nobody was asked."""
-        decided = self.outcome is not None and self.outcome.next == "run"
-        return decided and self.question is None
-
-    def is_lost(self, ns: str) -> bool:
-        """Tell whether a question was asked in another task than that of `ns`, and swallowed."""
-        return self.question is not None and ns not in self.question.tasks
+    def ran_unasked(self) -> bool:
+        """Whether it was approved without a person."""
+        return self.outcome is not None and self.outcome.next == "run" and not self.question
 
     def settle(self, outcome: Outcome) -> None:
         """Note what was decided, and let go of the history."""
-        calls = self.step.calls if self.step.late else self.step.open_calls
         self.outcome = outcome
-        self.by_id = dict(zip(map(id_of, calls), outcome.calls, strict=False))
+        self.by_id = dict(zip(map(id_of, self.step.decided_calls), outcome.calls, strict=False))
         self.history = ()
 
     def take(self, call_id: str, output: Any, status: str) -> None:
@@ -121,44 +93,27 @@ class Pending:
 
 
 class Said(NamedTuple):
-    """What a model said.
-
-    Attributes:
-        message: The AI message.
-        sent: What it answers, empty where the graph's state tells.
-        attempt: The attempt of the task in which it was said.
-    """
+    """What a model said, and the attempt of the task in which it did."""
 
     message: AIMessage
-    sent: Sequence[BaseMessage]
+    sent: Sequence[BaseMessage]  # What it answers; empty where the graph's state tells.
     attempt: UUID
 
 
 @dataclass(slots=True, eq=False)
 class Conversation:
-    """One agent's message list, as far as it was seen.
-
-    Attributes:
-        key: Names it.
-        reader: Its reader.
-        holder: The run with which its agent has ended.
-        steps: The latest steps, by the keys of their AI messages.
-        spoken: AI messages with calls, the latest ones.
-        marks: What is to be written into the results of calls, by id, and whether the guard gave
-            them.
-        before: What the next AI message is to say of the step before it.
-        openings: The user's texts that AI messages answered alone, until their tools start.
-        prompt: The user's text that was seen last, where messages have no ids.
-        prompted: The session in which a model was sent nothing but a user's text.
-    """
+    """One agent's message list, as far as it was seen."""
 
     key: Key
     reader: Reader
-    holder: Run | None = None
-    steps: dict[str, Pending] = field(default_factory=dict)
-    spoken: list[Said] = field(default_factory=list)
+    holder: Run | None = None  # The run with which its agent has ended.
+    steps: dict[str, Pending] = field(default_factory=dict)  # By the keys of their AI messages.
+    spoken: list[Said] = field(default_factory=list)  # The latest AI messages with calls.
+    # What is to be written into results, by call id, and whether the guard gave the result.
     marks: dict[str | None, tuple[Mark, bool]] = field(default_factory=dict)
-    before: Mark | None = None
+    before: Mark | None = None  # What the next AI message is to say of the step before it.
+    # Where messages have no ids: the user's texts that AI messages answered alone, until their
+    # tools start; the text seen last; and the session in which one was all that a model was sent.
     openings: dict[str, str] = field(default_factory=dict)
     prompt: str = ""
     prompted: UUID | None = None
@@ -193,25 +148,28 @@ class Conversation:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """What is remembered while a session is open.
+    """What is remembered while a session is open."""
 
-    Attributes:
-        ending: How it ends before its next model call, `None` while it goes on.
-        loop: The error that says what it ends for.
-        delivered: Whether the ending was carried out.
-        said: The attempts in which agents were ended with the final message, and the signals.
-        seen: The conversations in which calls were stopped because it ends.
-        begun: Whether its turn has begun.
-        agents: The keys of its conversations, by graph and by the tool call around.
-    """
-
+    begun: bool = False  # Whether its turn has begun.
+    # The keys of its conversations, by graph and by the tool call around.
+    agents: dict[tuple[str, str], Key] = field(default_factory=dict)
+    # How it ends before its next model call, and the error that says what for; the conversations
+    # in which calls were stopped since; the attempts in which agents gave the final message, with
+    # the signals; and whether the end was carried out.
     ending: Outcome | None = None
     loop: LoopDetectedError | None = None
-    delivered: bool = False
-    said: dict[tuple[str, str], tuple[UUID, Exception]] = field(default_factory=dict)
     seen: set[Key] = field(default_factory=set)
-    begun: bool = False
-    agents: dict[tuple[str, str], Key] = field(default_factory=dict)
+    said: dict[tuple[str, str], tuple[UUID, Exception]] = field(default_factory=dict)
+    delivered: bool = False
+
+
+class _LastKeys(OrderedDict[str, None]):
+    """Keys of the AI messages noted last."""
+
+    def note(self, key: str) -> None:
+        self[key] = None
+        if len(self) > _NOTED:
+            self.popitem(last=False)
 
 
 class Conversations:
@@ -225,11 +183,10 @@ class Conversations:
         self._kept: OrderedDict[Key, Conversation] = OrderedDict()
         self._sessions: dict[int, Session] = {}
         self._loose: OrderedDict[str, Key] = OrderedDict()
-        self.decided: OrderedDict[str, None] = OrderedDict()
-
-    def __len__(self) -> int:
-        """Count the conversations."""
-        return len(self._kept)
+        # In whichever conversation: decided about, and read with results. What results revealed is
+        # emitted by the reader that comes first, since agents that hand over share messages.
+        self.decided = _LastKeys()
+        self.revealed = _LastKeys()
 
     def find(self, key: Key | None) -> Conversation | None:
         """Give a conversation if it is remembered."""
@@ -245,7 +202,11 @@ class Conversations:
             kept.holder = self._runs.holder(run, in_task=in_task)
             if kept.holder is not None:
                 kept.holder.holds = (*kept.holder.holds, key)
-        self._trim()
+        over = len(self._kept) - self._limit
+        if over > 0:
+            idle = [one for one, old in self._kept.items() if not old.is_at_work and one != key]
+            for one in idle[:over]:
+                del self._kept[one]
         if run.ns:
             scope = f"{run.ns}|" if in_task else run.scope
             self.session(run.session).agents[(scope, run.around)] = key
@@ -256,7 +217,9 @@ class Conversations:
         found = self._sessions.get(session_id.int)
         if found is None:
             if len(self._sessions) >= _SESSIONS and self._runs.get(session_id) is None:
-                self._drop_sessions()
+                stale = [number for number in self._sessions if not self._runs.has(number)]
+                for number in stale[: len(self._sessions) - _SESSIONS + 1]:
+                    del self._sessions[number]
             found = self._sessions[session_id.int] = Session()
         return found
 
@@ -284,20 +247,15 @@ class Conversations:
 
     def follow(self, message: AIMessage, key: Key) -> None:
         """Note in which loop written by hand an AI message was made."""
-        for name in (key_of(message), *(f"call {id_of(call)}" for call in calls_of(message))):
-            self._loose[name] = key
+        self._loose.update(dict.fromkeys(_names_of(message), key))
         while len(self._loose) > _LOOSE * _STEPS:
             self._loose.popitem(last=False)
 
     def loop_of(self, messages: Sequence[BaseMessage]) -> Key | None:
         """Find the loop written by hand that a model's messages belong to."""
-        for message in reversed(messages):
-            if isinstance(message, AIMessage):
-                names = (key_of(message), *(f"call {id_of(call)}" for call in calls_of(message)))
-                found = next((self._loose[name] for name in names if name in self._loose), None)
-                if found is not None:
-                    return found
-        return None
+        said = (message for message in reversed(messages) if isinstance(message, AIMessage))
+        names = (name for message in said for name in _names_of(message))
+        return next((self._loose[name] for name in names if name in self._loose), None)
 
     def loop_with(self, call: Mapping[str, Any]) -> Key | None:
         """Find the loop written by hand in which a model has made a call."""
@@ -309,25 +267,9 @@ class Conversations:
                 return key
         return None
 
-    def note_decided(self, key: str) -> None:
-        """Note that an AI message's calls were decided about in this process."""
-        self.decided[key] = None
-        if len(self.decided) > _DECIDED:
-            self.decided.popitem(last=False)
 
-    def _drop_sessions(self) -> None:
-        stale = [number for number in self._sessions if not self._runs.has(number)]
-        for number in stale[: len(self._sessions) - _SESSIONS + 1]:
-            del self._sessions[number]
-
-    def _trim(self) -> None:
-        over = len(self._kept) - self._limit
-        if over <= 0:
-            return
-        idle = [key for key, kept in self._kept.items() if not kept.is_at_work]
-        # The one that was got last is the newest, and stays.
-        for key in [key for key in idle if key != next(reversed(self._kept))][:over]:
-            del self._kept[key]
+def _names_of(message: AIMessage) -> list[str]:
+    return [key_of(message), *(f"call {id_of(call)}" for call in calls_of(message))]
 
 
 def call_in(message: AIMessage, call: Mapping[str, Any]) -> str | None:

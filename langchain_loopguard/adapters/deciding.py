@@ -8,17 +8,21 @@ swallowed is asked again there, and counted as lost.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from langchain_loopguard.adapters.conversations import Pending, Said, Session
-from langchain_loopguard.adapters.finding import StepFinder, can_ask, in_task, is_users
+from langchain_loopguard.adapters.ending import end_run, ending_of, error_about, is_decided
+from langchain_loopguard.adapters.finding import StepFinder, can_ask, is_users
 from langchain_loopguard.adapters.gate import Gate
+from langchain_loopguard.adapters.runs import RunTree
 from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
-from langchain_loopguard.langchain.errors import error_of_facts, loop_error
-from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, mark_of, with_mark
+from langchain_loopguard.langchain.errors import error_of_facts
+from langchain_loopguard.langchain.marks import Mark, with_mark
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
 from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
@@ -27,35 +31,16 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from langchain_loopguard.adapters.conversations import Conversation
-    from langchain_loopguard.adapters.gate import Ask
-    from langchain_loopguard.adapters.runs import Run, RunTree
+    from langchain_loopguard.adapters.runs import Run
     from langchain_loopguard.core.decision import Decision
-    from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
-
-__all__ = ["Deciding"]
 
 _HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
 """Metadata of a tool's run in which a tool may declare what it is."""
 
 _BEFORE: Any = {"approve": "approved", "always": "approved"}
 _BEFORE |= {"refuse": "refused", "advise": "advised"}
-
-_NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
-_NOT_ASKED = (
-    "The calls had run already: a person could be asked only when the model was called again."
-)
-_BY_PERSON = "A person stopped the run."
-_NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
-
-
-class _Told:
-    """A tool, as far as a run of it tells what it declares."""
-
-    def __init__(self, name: str, metadata: Mapping[str, Any]) -> None:
-        self.name = name
-        self.metadata = metadata
 
 
 class Deciding:
@@ -64,29 +49,60 @@ class Deciding:
     def __init__(
         self,
         options: Options,
-        runs: RunTree,
-        lock: Any,
         *,
         scope: str,
         messages_key: str,
         limit: int,
         notify: Callable[[Decision], None] | None,
     ) -> None:
-        """Take the handler's options; `lock` guards the runs and the conversations."""
+        """Take the handler's options; nothing is seen yet."""
         self.gate = Gate(options, "callback")
         self.gate.telemetry.notify = notify
         self._options = options
-        self._runs = runs
-        self._lock = lock
         self._key = messages_key
-        self._finding = StepFinder(self.gate, runs, scope=scope, limit=limit)
+        self._runs = RunTree()
+        self._finding = StepFinder(
+            self.gate, self._runs, scope=scope, messages_key=messages_key, limit=limit
+        )
         self._table = self._finding.table
+        self._lock = threading.RLock()  # Guards the runs and the table.
 
-    def fault(self, error: Exception) -> None:
-        """Count and log a fault of the guard, or raise it."""
-        if not self._options.fail_open:
-            raise error
-        self.gate.telemetry.fault(error)
+    # --- Chains ---------------------------------------------------------------------------
+
+    def chain_starts(
+        self,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        metadata: Mapping[str, Any] | None,
+        inputs: Any,
+    ) -> None:
+        """Place a run; lend a node copies of results, into which warnings can be written."""
+        with self._lock:
+            run = self._runs.start(run_id, parent_run_id, metadata)
+            if not run.ns or type(inputs) is not dict:
+                self._runs.took(run, inputs)
+            elif run.attempt is run_id and self._options.on_detected != "observe":
+                kept = self._agent_of(run, self._table.known_session(run.session), around="")
+                warned = kept.reader.counts.warnings if kept is not None else ()
+                lend(run, inputs, self._key, warned)
+
+    def chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
+        """Write marks into what the host is about to save; end a run that no model has ended."""
+        with self._lock:
+            session = self._table.known_session(run_id)
+            run = self._ended(run_id)
+            if run is not None and run.ns:
+                around = session or self._table.known_session(run.session)
+                kept = self._agent_of(run, around, around=run.around)
+                if kept is not None and kept.marks:
+                    write_marks(kept, outputs)
+        if run is None or session is None or session.ending is None or session.delivered:
+            return None
+        return session.loop if session.ending.next == "raise" else None
+
+    def _agent_of(self, run: Run, session: Session | None, *, around: str) -> Conversation | None:
+        key = session.agents.get((run.scope, around)) if session is not None else None
+        return self._table.find(key)
 
     # --- Tools ----------------------------------------------------------------------------
 
@@ -102,21 +118,25 @@ class Deciding:
         """Decide about a call that starts; gives what keeps it from running."""
         with self._lock:
             run = self._runs.start(run_id, parent_run_id, metadata)
-            state = self._state(run) if not run.around else None
-            place = self._finding.of_call(run, call, state or ())
+            state = self._finding.state(run) if not run.around else None
+            place = self._finding.of_call(run, call, state or (), again=again)
             session = self._table.session(run.session)
         kept = place.kept
         with kept.lock:
             if not _HINTS.isdisjoint(run.metadata):
-                kept.reader.declare([_Told(call["name"], run.metadata)])
-            pending = self._finding.step_of_call(place, run, session, call, again=again)
+                tool = SimpleNamespace(name=call["name"], metadata=run.metadata)
+                kept.reader.declare([tool])
+            pending = self._finding.step_of_call(place, run, session)
             run.is_tool, run.call_id, run.kept, run.pending = True, call["id"], kept, pending
             if session.ending is not None and pending.outcome is None:
                 if kept.key in session.seen:  # Its model is not seen, so it can't end there.
                     session.delivered = True
                     return session.loop
                 session.seen.add(kept.key)
-                pending.settle(self._ended_too(session.ending, pending))
+                held = CallOutcome("replace", self._options.wording.stopped)
+                pending.settle(
+                    Outcome(session.ending.next, (held,) * len(pending.step.decided_calls))
+                )
             signal = self._decide(kept, pending, run)
             return signal or self._hold_back(kept, pending, run, session)
 
@@ -144,7 +164,7 @@ class Deciding:
             if outcome.core in {"approve", "always"}:
                 kept.marks[run.call_id] = Mark(approved=True), False
             return None
-        loop = session.loop or _loop_error(pending, run)
+        loop = session.loop or error_about(pending, run)
         ends = outcome.next in {"end", "raise"}
         if not run.ns or (outcome.next == "raise" and not can_ask(run)):
             return loop
@@ -156,12 +176,6 @@ class Deciding:
         from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
 
         return RefusedCallError(loop, mine.text)
-
-    def _ended_too(self, ending: Outcome, pending: Pending) -> Outcome:
-        """Stop the calls of another step of a run that ends."""
-        calls = pending.step.calls if pending.step.late else pending.step.open_calls
-        text = self._options.wording.stopped
-        return Outcome(ending.next, tuple(CallOutcome("replace", text) for _ in calls))
 
     # --- Models ---------------------------------------------------------------------------
 
@@ -176,16 +190,14 @@ class Deciding:
         with self._lock:
             run = self._runs.start(run_id, parent_run_id, metadata)
             if run.metadata.get("lc_source"):
-                return (
-                    None  # A framework calls a model for its own ends, to summarise for instance.
-                )
+                return None  # A framework's own call of a model, to summarise for instance.
             session = self._table.session(run.session)
             kept = run.kept = self._finding.of_model(run, sent)
         if session.ending is not None:
-            return self._end(session, run)
+            return end_run(session, run, messages_key=self._key)
         with kept.lock:
             inner = run.ns + "|" in kept.key or bool(run.around)
-            state = None if inner else self._state(run)
+            state = None if inner else self._finding.state(run)
             history = self._finding.history(kept, run, sent, state)
             if history is not state:
                 run.sent = history if history is not None and len(history) == len(sent) else sent
@@ -201,7 +213,7 @@ class Deciding:
                 node = self._runs.get(run.attempt)
                 write_warnings(run, node, sent, warnings, has_state=bool(state))
         if signal is None and session.ending is not None:
-            signal = self._end(session, run)
+            signal = end_run(session, run, messages_key=self._key)
         return signal
 
     def model_spoke(self, run_id: UUID, message: Any) -> None:
@@ -235,94 +247,49 @@ class Deciding:
         """
         last = next((one for one in reversed(history) if isinstance(one, AIMessage)), None)
         pending = kept.steps.get(key_of(last)) if last is not None else None
-        if pending is not None and pending.runs_unasked:
+        if pending is not None and pending.ran_unasked:
             return None  # Nearly every model call continues such a step.
         step = last_step(history)
         if step is None or not step.calls or not step.late:
             return None
-        if pending is not None and pending.outcome is None and _is_marked(step):
-            # Another process has decided, and said so in the results.
-            kept.reader, pending = self._table.new_reader(), None
-            kept.steps.clear()
+        if pending is not None and pending.outcome is None:
+            pending = self._still_waiting(kept, pending, step, run)
         if pending is None:
-            ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
-            if ends:  # It was to end in a process that has died.
-                how = "raise" if ends["as"] == "raise" else "end"
-                ending = Outcome(how, final=str(ends.get("text", "")))  # type: ignore[arg-type]
-                return self._end_with(session, ending, error_of_facts(ends), kept, run)
-            if _is_marked(step) or key_of(step.message) in self._table.decided:
+            ending = ending_of(step)
+            if ending is not None:  # It was to end in a process that has died.
+                session.ending, session.loop = ending, error_of_facts(ending.facts)
+                return self._end(session, kept, run)
+            if is_decided(step) or key_of(step.message) in self._table.decided:
                 return None
-        elif pending.outcome is None and pending.is_lost(run.ns):
-            self.gate.telemetry.stats.add("lost")
-            pending = None
-        if pending is None:
             self._finding.read(kept, history[: step.index])
             pending = kept.add(Pending(step, history, in_state=not run.sent))
         signal = self._decide(kept, pending, run)
-        if signal is not None or pending.outcome is None:
-            return signal
-        return self._go_on(kept, pending, run, session, history[step.index :])
-
-    def _go_on(
-        self,
-        kept: Conversation,
-        pending: Pending,
-        run: Run,
-        session: Session,
-        messages: Sequence[BaseMessage],
-    ) -> Exception | None:
-        """Carry out what was decided about a step that has its results, at a model call."""
         outcome = pending.outcome
-        if outcome is None:
+        if signal is None and outcome is not None:
+            ends = outcome.next in {"end", "raise"}
+            if ends and not any(map(is_users, history[step.index :])):
+                session.ending, session.loop = outcome, error_about(pending, run)
+                return self._end(session, kept, run)
+            if outcome.core and pending.step.late:
+                kept.before = Mark(before=_BEFORE[outcome.core])
+        return signal
+
+    def _still_waiting(
+        self, kept: Conversation, pending: Pending, step: MessageStep, run: Run
+    ) -> Pending | None:
+        """Give a step that waits, `None` if it was decided elsewhere or its question was lost."""
+        if is_decided(step):  # Another process has decided, and said so in the results.
+            kept.reader = self._table.new_reader()
+            kept.steps.clear()
             return None
-        if outcome.next in {"end", "raise"} and not any(map(is_users, messages)):
-            return self._end_with(session, outcome, _loop_error(pending, run), kept, run)
-        if outcome.core and pending.step.late:
-            kept.before = Mark(before=_BEFORE[outcome.core])
-        return None
+        if pending.question is not None and run.ns not in pending.question.tasks:
+            self.gate.telemetry.stats.add("lost")  # It was asked in the tools, and swallowed.
+            return None
+        return pending
 
-    def _end_with(
-        self,
-        session: Session,
-        ending: Outcome,
-        loop: LoopDetectedError,
-        kept: Conversation,
-        run: Run,
-    ) -> Exception:
-        session.ending, session.loop = ending, loop
+    def _end(self, session: Session, kept: Conversation, run: Run) -> Exception:
         session.seen.add(kept.key)
-        return self._end(session, run)
-
-    def _end(self, session: Session, run: Run) -> Exception:
-        """End a run from its model call, where every earlier call has its result.
-
-        Each agent may say the final message once, again and again where its model is retried. One
-        whose model is called again all the same gets the error.
-        """
-        ending, tool = session.ending, run.tool
-        if ending is None or session.loop is None:
-            raise LookupError("the run does not end")
-        if tool is not None and run.ns:
-            if tool.kept is not None:
-                tool.kept.marks[tool.call_id] = Mark(ends=ending.ends), True
-            from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
-
-            return RefusedCallError(session.loop, _NOT_FINISHED)
-        agent = (run.scope, run.node)
-        attempt, signal = session.said.get(agent, (run.attempt, None))
-        if ending.next == "end" and run.ns and attempt == run.attempt:
-            if signal is None and in_task(run):
-                from langchain_loopguard.adapters.asking import say_last  # noqa: PLC0415
-
-                message = final_message(ending.final)
-                message.id = f"{SOURCE}-{run.id}"
-                signal = say_last(run.node, self._key, message)
-            if signal is not None:
-                session.said[agent] = (run.attempt, signal)
-                session.delivered = True
-                return signal
-        session.delivered = True
-        return session.loop
+        return end_run(session, run, messages_key=self._key)
 
     # --- The gate -------------------------------------------------------------------------
 
@@ -340,50 +307,28 @@ class Deciding:
             if leader is None or not leader.has_input:  # Else no other process can have asked.
                 question = pending.question = asking.find_question(pending, run)
         blocked = question.blocks(run) if question is not None else None
-        return blocked or self._take(kept, pending, run, ask)
-
-    def _take(
-        self, kept: Conversation, pending: Pending, run: Run, ask: Ask | None
-    ) -> Exception | None:
+        if blocked is not None:
+            return blocked
         caller = str(run.metadata.get("lc_agent_name") or "")
-        step, question = pending.step, pending.question
+        step, messages = pending.step, pending.history
         try:
             if question is not None and question.payload is not None:
+                self._finding.read(kept, messages[: step.index])
                 kept.reader.recall(step, question.payload, caller)
             passed = self.gate.take(
-                kept.reader, step, pending.history, ask=ask, caller=caller, editable=False
+                kept.reader, step, messages, ask=ask, caller=caller, editable=False
             )
         except Exception as error:  # noqa: BLE001 - a signal, or a fault that is to be raised
             if pending.question is not None:
                 pending.question.attempts[run.attempt] = error
             return error
         with self._lock:
-            self._table.note_decided(key_of(step.message))
+            self._table.decided.note(key_of(step.message))
         pending.decision = passed.decision if passed is not None else None
         pending.settle(passed.outcome if passed is not None else Outcome("run"))
         if pending.question is not None:
             pending.question.answered_in = run.session
         return None
-
-    def _state(self, run: Run) -> Sequence[BaseMessage] | None:
-        """Give the messages of the graph's state, `None` if it has none under this key."""
-        if not in_task(run):
-            return None
-        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
-
-        value = _langgraph.read_channel(self._key)
-        # One is looked at: a long history is read at every model call.
-        if not isinstance(value, list | tuple) or not value:
-            return None
-        return value if isinstance(value[-1], BaseMessage) else None
-
-    def lend(self, run: Run, inputs: dict[str, Any]) -> None:
-        """Put copies of results into what a node is about to get, to write warnings into."""
-        if self._options.on_detected != "observe":
-            session = self._table.known_session(run.session)
-            key = session.agents.get((run.scope, "")) if session is not None else None
-            kept = self._table.find(key)
-            lend(run, inputs, self._key, kept.reader.counts.warnings if kept is not None else ())
 
     # --- Ends -----------------------------------------------------------------------------
 
@@ -396,45 +341,10 @@ class Deciding:
             run = self._runs.end(run_id)
             if run is None:
                 return None
-            take_back(run)
+            if run.lent:
+                take_back(run)
             self._table.end(run)
-            for lost in self._runs.forget_lost():
-                self._table.end(lost)
+            if self._runs.are_many:
+                for lost in self._runs.forget_lost():
+                    self._table.end(lost)
             return run
-
-    def chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
-        """Write marks into what the host is about to save; end a run that no model has ended."""
-        with self._lock:
-            session = self._table.known_session(run_id)
-            run = self._ended(run_id)
-            if run is None:
-                return None
-            around = session or self._table.known_session(run.session)
-            key = around.agents.get((run.scope, run.around)) if around is not None else None
-            kept = self._table.find(key)
-            if run.ns and kept is not None and kept.marks:
-                write_marks(kept, outputs)
-        if session is None or session.ending is None or session.delivered:
-            return None
-        return session.loop if session.ending.next == "raise" else None
-
-
-def _is_marked(step: MessageStep) -> bool:
-    """Tell whether a step says that somebody has decided about it."""
-    marks = map(mark_of, (step.message, *step.results))
-    return step.held_back or any(mark.approved for mark in marks)
-
-
-def _loop_error(pending: Pending, run: Run) -> LoopDetectedError:
-    """Make the error that says what was found, and what the reader of it can do."""
-    decision, outcome = pending.decision, pending.outcome
-    if decision is None or outcome is None or not decision.findings:
-        return error_of_facts({"message": _BY_PERSON})
-    if outcome.asked and outcome.next == "end":
-        return loop_error(decision, _BY_PERSON)
-    if outcome.next == "raise":
-        return error_of_facts(outcome.facts)
-    if outcome.next == "end" and not run.ns:
-        return loop_error(decision, _NOT_ASKED if pending.step.late else _NO_GRAPH)
-    text = next((call.text for call in outcome.calls if call.text), "")
-    return loop_error(decision, text if outcome.next in {"model", "answer"} else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_loopguard.adapters.conversations import Conversations, Pending, call_in
 from langchain_loopguard.adapters.runs import MISSING, configurable
@@ -26,43 +26,24 @@ from langchain_loopguard.langchain.messages import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from langchain_core.messages import BaseMessage
-
     from langchain_loopguard.adapters.conversations import Conversation, Session
     from langchain_loopguard.adapters.gate import Gate
     from langchain_loopguard.adapters.runs import Key, Run, RunTree
     from langchain_loopguard.langchain.history import Reader
 
-__all__ = ["Place", "StepFinder", "can_ask", "in_task", "is_users"]
-
 
 class Place(NamedTuple):
-    """Where the AI message is that makes a call.
-
-    Attributes:
-        kept: Its conversation.
-        messages: The messages that it stands in.
-        at: Its place in them, -1 where no message makes the call.
-        in_state: Whether they are the graph's state.
-    """
+    """The conversation of a call, and where the AI message is that makes it."""
 
     kept: Conversation
-    messages: Sequence[BaseMessage] = ()
-    at: int = -1
-    in_state: bool = False
+    messages: Sequence[BaseMessage]
+    at: int
+    in_state: bool = False  # Whether the messages are the graph's state.
+    direct: bool = False  # Whether no model made the call, so that the message is made up.
 
 
 def in_task(run: Run) -> bool:
-    """Say whether LangGraph knows the task that a run is in."""
-    return _host(run)[0]
-
-
-def can_ask(run: Run) -> bool:
-    """Tell whether a person can be asked in the task that a run is in."""
-    return _host(run)[1]
-
-
-def _host(run: Run) -> tuple[bool, bool]:
+    """Tell whether LangGraph knows the task that a run is in."""
     if run.host is None:
         run.host = (False, False)
         if run.ns:
@@ -70,18 +51,26 @@ def _host(run: Run) -> tuple[bool, bool]:
 
             inside = _langgraph.runs_in(run.ns)
             run.host = (inside, inside and _langgraph.can_ask())
-    return run.host
+    return run.host[0]
+
+
+def can_ask(run: Run) -> bool:
+    """Tell whether a person can be asked in the task that a run is in."""
+    return in_task(run) and run.host == (True, True)
 
 
 class StepFinder:
     """Finds the steps of one handler's conversations and reads what stands before them."""
 
-    def __init__(self, gate: Gate, runs: RunTree, *, scope: str, limit: int) -> None:
+    def __init__(
+        self, gate: Gate, runs: RunTree, *, scope: str, messages_key: str, limit: int
+    ) -> None:
         """Take the handler's options."""
         self.gate = gate
         self.runs = runs
         self.table = Conversations(self._new_reader, limit, runs)
         self._scope = scope
+        self._key = messages_key
 
     def _new_reader(self) -> Reader:
         reader = self.gate.open(None)
@@ -94,10 +83,8 @@ class StepFinder:
     def keys(self, run: Run) -> tuple[Key, Key]:
         """Name the conversations that a run may belong to.
 
-        Returns:
-            First that of an agent that lives inside one task, a loop in a node. Then that of the
-            agent around the run: the model and the tools of one agent are different tasks of one
-            graph. Outside a graph the two are the same.
+        First that of an agent that lives inside one task, a loop in a node. Then that of the agent
+        around the run, whose model and tools are different tasks; outside a graph they are equal.
         """
         if self._scope == "handler":
             base: Key = ("handler",)
@@ -116,7 +103,9 @@ class StepFinder:
         within = task != agent and self.table.find(task) is not None
         return self.table.get(task if within else agent, run, in_task=within)
 
-    def of_call(self, run: Run, call: dict[str, Any], state: Sequence[BaseMessage]) -> Place:
+    def of_call(
+        self, run: Run, call: dict[str, Any], state: Sequence[BaseMessage], *, again: bool
+    ) -> Place:
         """Find the AI message that makes a call; its id is filled in where it came without."""
         if run.is_loose and self._scope != "handler":
             task = agent = self.table.loop_with(call) or ("loose", run.id.int)
@@ -140,30 +129,29 @@ class StepFinder:
             known = kept.step_with(call["id"]) if kept is not None and call["id"] else None
             if kept is not None and known is not None:
                 return Place(kept, [known.step.message], 0, in_state=known.in_state)
-        return Place(self.table.get((*agent, "direct"), run))
+        kept = self.table.get((*agent, "direct"), run)
+        return Place(kept, [_direct_message(kept, run, call, again=again)], 0, direct=True)
+
+    def state(self, run: Run) -> Sequence[BaseMessage] | None:
+        """Give the messages of the graph's state, `None` if it has none under this key."""
+        if not in_task(run):
+            return None
+        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+
+        value = _langgraph.read_channel(self._key)
+        # One is looked at: a long history is read at every model call.
+        if not isinstance(value, list | tuple) or not value:
+            return None
+        return value if isinstance(value[-1], BaseMessage) else None
 
     # --- Steps; the caller holds the conversation's lock ------------------------------------
 
-    def step_of_call(
-        self, place: Place, run: Run, session: Session, call: dict[str, Any], *, again: bool
-    ) -> Pending:
-        """Give the step of a call that starts; what stands before it is read.
+    def step_of_call(self, place: Place, run: Run, session: Session) -> Pending:
+        """Give the step of a call that starts.
 
-        Args:
-            place: Where its AI message is.
-            run: The tool's run.
-            session: The run's session.
-            call: The call.
-            again: Whether it is a further attempt of a call that failed.
+        What stands before it is read, unless it is in the graph's state: the gate reads that.
         """
         kept, messages, at = place.kept, place.messages, place.at
-        if at < 0:
-            tried = self._tried(kept, run, call, again=again)
-            if tried is not None:
-                return tried
-            call["id"] = call["id"] or str(run.id)
-            made = {"name": call["name"], "args": _args(call), "id": call["id"]}
-            messages, at = [AIMessage("", id=f"direct:{run.id}", tool_calls=[made])], 0
         message = messages[at]
         pending = kept.steps.get(key_of(message))
         question = pending.question if pending is not None else None
@@ -172,44 +160,34 @@ class StepFinder:
         if pending is not None and (message.id or pending.step.index == at):
             counted = kept.reader.counts.last == key_of(message)
             if place.in_state and pending.outcome is None and not counted:
-                self.read(kept, messages[:at])  # Another branch of the thread was read since.
+                self._renew(kept, messages[:at])  # Another branch of the thread was read since.
             return pending
-        self._read_before(place, run, session, messages, at)
-        parent = run.parent if place.at < 0 else None
+        if not place.in_state:
+            self._read_before(place, run)
+        elif not self.begin_turn(kept, run, session, messages[:at]):
+            self._renew(kept, messages[:at])
+        parent = run.parent if place.direct else None
         step = step_at(messages, at)
         return kept.add(Pending(step, messages, parent=parent, in_state=place.in_state))
 
-    def _tried(
-        self, kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
-    ) -> Pending | None:
-        """Find the step of an earlier attempt of a call that no AI message makes."""
-        last = kept.last
-        if last is None or run.parent is None or last.parent != run.parent:
-            return None
-        made = calls_of(last.step.message)[0]
-        same = (made["name"], made["args"]) == (call["name"], _args(call))
-        if not same or not (again or call["id"] == made["id"]):
-            return None
-        call["id"] = made["id"]
-        return last
-
-    def _read_before(
-        self, place: Place, run: Run, session: Session, messages: Sequence[BaseMessage], at: int
-    ) -> None:
-        """Read what stands before a step."""
+    def _read_before(self, place: Place, run: Run) -> None:
+        """Read what stands before a step that is not in a graph's state."""
         kept = place.kept
-        if place.in_state:
-            if not self.begin_turn(kept, run, session, messages[:at]):
-                self.read(kept, messages[:at])
-            return
-        opening = kept.openings.pop(key_of(messages[at]), "")
+        opening = kept.openings.pop(key_of(place.messages[place.at]), "")
         if opening:
             self.prompted(kept, opening)
-        self._read_outputs(kept)
-        if place.at < 0:
-            self._new_input(kept, run)
+        last = kept.last
+        results = last.results() if last is not None else None
+        if results and kept.reader.counts.last == key_of(results[0]):
+            self.gate.read(kept.reader, results)  # No message list tells what its tools gave.
+        if place.direct:
+            # A graph that shows no messages begins a turn where it is called again.
+            fresh = kept.prompted not in {None, run.session} and run.resume is MISSING
+            if run.ns and fresh:
+                kept.reader.start_turn()
+            kept.prompted = run.session
         else:
-            self.read(kept, messages[:at])
+            self.read(kept, place.messages[: place.at])
 
     def begin_turn(
         self, kept: Conversation, run: Run, session: Session, messages: Sequence[BaseMessage]
@@ -228,9 +206,21 @@ class StepFinder:
 
     def read(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
         """Read messages; where a history was taken back (a fork), from its beginning."""
-        if _went_back(kept.reader, messages):
+        self._renew(kept, messages)
+        calling = (one for one in reversed(messages) if makes_calls(one))
+        last = next(map(key_of, calling), "")
+        if not kept.reader.counts.last and last in self.table.revealed:
+            kept.reader.read(messages)  # Another agent has read it, and what that revealed is out.
+        else:
+            self.gate.read(kept.reader, messages)
+        self.table.revealed.note(last)
+
+    def _renew(self, kept: Conversation, messages: Sequence[BaseMessage]) -> None:
+        """Start at the beginning where a history was taken back; one that was trimmed goes on."""
+        counts = kept.reader.counts
+        gone = counts.last and counts.first and not _has(messages, counts.last)
+        if gone and any(short(one.id or "") == counts.first for one in messages):
             kept.reader = self.table.new_reader()
-        self.gate.read(kept.reader, messages)
 
     def history(
         self,
@@ -242,10 +232,7 @@ class StepFinder:
         """Choose what a model call continues: the graph's state, or what the model is sent.
 
         The state is whole where the prompt was trimmed, and free of the questions that a node
-        asks a model on the side. But a loop inside one node is not in the state.
-
-        Returns:
-            `None` if the messages are no conversation, a question on the side for instance.
+        asks a model on the side, for which this is `None`. But a loop inside one node is not in it.
         """
         if state and (kept.last is None or kept.last.in_state):
             last = kept.reader.counts.last
@@ -273,26 +260,6 @@ class StepFinder:
             kept.reader.start_turn()
         kept.prompt = text
 
-    def _read_outputs(self, kept: Conversation) -> None:
-        """Read what the tools gave for the step before, where no message list tells."""
-        last = kept.last
-        if last is not None and kept.reader.counts.last == key_of(last.step.message):
-            results = last.results()
-            if results is not None:
-                self.gate.read(kept.reader, results)
-
-    def _new_input(self, kept: Conversation, run: Run) -> None:
-        """Begin a turn where a graph that shows no messages is called again."""
-        fresh = kept.prompted not in {None, run.session} and run.resume is MISSING
-        if run.ns and fresh:
-            kept.reader.start_turn()
-        kept.prompted = run.session
-
-
-def _args(call: dict[str, Any]) -> dict[str, Any]:
-    args = call["args"]
-    return args if isinstance(args, dict) else {"input": args}
-
 
 def is_users(message: BaseMessage) -> bool:
     """Tell a message that a person may have written."""
@@ -307,16 +274,25 @@ def _place_of(call: dict[str, Any], state: Sequence[BaseMessage]) -> int:
     return -1
 
 
+def _direct_message(
+    kept: Conversation, run: Run, call: dict[str, Any], *, again: bool
+) -> AIMessage:
+    """Make up the message of a call that no model made; a further attempt keeps the first one's."""
+    args = call["args"] if isinstance(call["args"], dict) else {"input": call["args"]}
+    last = kept.last
+    if last is not None and run.parent is not None and last.parent == run.parent:
+        tried = calls_of(last.step.message)[0]
+        same = (tried["name"], tried["args"]) == (call["name"], args)
+        if same and (again or call["id"] == tried["id"]):
+            call["id"] = tried["id"]
+            return last.step.message
+    call["id"] = call["id"] or str(run.id)
+    made = {"name": call["name"], "args": args, "id": call["id"]}
+    return AIMessage("", id=f"direct:{run.id}", tool_calls=[made])
+
+
 def _has(messages: Sequence[BaseMessage], key: str) -> bool:
     return any(isinstance(one, AIMessage) and key_of(one) == key for one in reversed(messages))
-
-
-def _went_back(reader: Any, messages: Sequence[BaseMessage]) -> bool:
-    """Tell a history that was taken back (a fork) from one that lost its beginning."""
-    counts = reader.counts
-    if not counts.last or not counts.first or _has(messages, counts.last):
-        return False
-    return any(short(one.id or "") == counts.first for one in messages)
 
 
 def _with_ids(kept: Conversation, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:

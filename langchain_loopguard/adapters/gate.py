@@ -142,13 +142,9 @@ class Gate:
     def open(self, counts: Any, messages: Sequence[BaseMessage] = ()) -> Reader | None:
         """Give the reader of saved counts, of `None` a new one; it is the caller's alone.
 
-        To read counts takes longer than all else here. Within a run LangGraph hands a node the
-        very object that it returned before, so a reader that is still in memory is known by that
-        object, and by the history that it has read: two workers may begin with the same counts.
-
-        Args:
-            counts: What `save` gave.
-            messages: The history.
+        To read counts takes longer than all else here. Within a run LangGraph hands a node the very
+        object that it returned before, so a cached reader is known by that object, and by the
+        history that it has read: two workers may begin with the same counts.
 
         Returns:
             `None` where the counts are those of a later release, which this one leaves alone.
@@ -226,7 +222,7 @@ class Gate:
             reader: The conversation's reader.
             step: The step whose calls wait, or whose results came before anybody decided.
             messages: The history that the step stands in.
-            ask: How a person is asked, `None` where nobody can be.
+            ask: How a person is asked, `None` where nobody can be; may raise the host's signal.
             caller: The agent's name, where the messages don't say it.
             editable: Whether the host can run other calls than the model made.
 
@@ -235,7 +231,6 @@ class Gate:
 
         Raises:
             InvalidResumeError: If the answer is none. The question stays open.
-            Exception: The signal with which the host asks.
         """
         calls, can_ask, question = step.decided_calls, ask is not None, None
         if key_of(step.message) != reader.counts.last:
@@ -330,7 +325,7 @@ def _is_later(counts: Any) -> bool:
 
 
 class _Kept(NamedTuple):
-    """A cached reader; `counts` is held, so that no other object gets its `id`."""
+    """A cached reader; `counts` is here so that no other object gets its `id`."""
 
     counts: Any
     reader: Reader

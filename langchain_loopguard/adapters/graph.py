@@ -55,12 +55,7 @@ _LAST = Mark(ends={"as": "final"})
 
 
 class LastAnswer(NamedTuple):
-    """A last answer that `wrap_up_model` is to give.
-
-    Attributes:
-        history: What it is asked with.
-        finish: Makes the output of what it said.
-    """
+    """What `wrap_up_model` is asked with, and what makes the node's output of its answer."""
 
     history: list[BaseMessage]
     finish: Callable[[Any], Any]

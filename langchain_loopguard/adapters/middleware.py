@@ -16,6 +16,7 @@ What it can't see: the calls of agents inside a tool, which need a middleware of
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from langchain.agents.middleware.types import (
@@ -50,10 +51,7 @@ from langchain_loopguard.langchain.options import (
     ShowContent,
     check_name,
 )
-from langchain_loopguard.langchain.repair import (
-    complete,
-    rewritten,
-)
+from langchain_loopguard.langchain.repair import complete, rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -78,9 +76,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     so it does with `ToolCallLimitMiddleware`, `ToolRetryMiddleware` and
     `SummarizationMiddleware`.
 
-    In each agent of a swarm it also finds agents that hand over to each other for ever, since
-    they share their messages. Under `langgraph-supervisor` it can't, because the supervisor takes
-    no middleware: use `LoopGuardCallbackHandler` on the call of the whole graph there.
+    In each agent of a swarm it also finds agents that hand over for ever. Under
+    `langgraph-supervisor`, which takes no middleware, use `LoopGuardCallbackHandler`.
 
     Args:
         policy: What counts as a loop; `LoopGuardPolicy()` without one.
@@ -129,11 +126,8 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         !!! example "Nobody there to ask"
 
             ```python
-            agent = create_agent(
-                "openai:gpt-5.5",
-                tools=[search],
-                middleware=[LoopGuardMiddleware(on_detected="wrap_up")],
-            )
+            guard = LoopGuardMiddleware(on_detected="wrap_up")
+            agent = create_agent("openai:gpt-5.5", tools=[search], middleware=[guard])
             ```
     """
 
@@ -176,9 +170,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         check_name("state_key", state_key)
         if state_key in AgentState.__annotations__:
             raise ValueError(f"state_key: must not be a key of the agent's own, {state_key!r}")
-        self.policy = options.policy
-        self.on_detected = on_detected
-        self.state_key = state_key
+        self.policy, self.on_detected, self.state_key = options.policy, on_detected, state_key
         self.tools = []
         self._name = name
         self._gate = Gate(options, "middleware")
@@ -227,7 +219,7 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def abefore_agent(
         self, state: AgentState[Any], runtime: Runtime[Any]
     ) -> dict[str, Any] | None:
-        """As `before_agent`; there is nothing to wait for."""
+        """As `before_agent`."""
         return self.before_agent(state, runtime)
 
     # --- Behind the model -----------------------------------------------------------------
@@ -310,6 +302,14 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """As `wrap_model_call`."""
         asked = ask_model(self._gate, request, self.state_key)
         return asked.answered(await handler(asked.request))
+
+
+_hooks: tuple[Any, ...] = (
+    LoopGuardMiddleware.wrap_model_call,
+    LoopGuardMiddleware.awrap_model_call,
+)
+for _hook in _hooks:  # LangSmith's wrapper reads the signature at each call.
+    _hook.__signature__ = inspect.signature(_hook)
 
 
 class _Observing(LoopGuardMiddleware):

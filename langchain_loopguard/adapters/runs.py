@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Key = tuple[str | int, ...]
 
-__all__ = ["MISSING", "Run", "RunTree", "configurable", "is_answer_map"]
-
 MISSING: Final = object()
 """No value; `None` is one."""
 
@@ -44,55 +42,35 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Run:
-    """One open run.
-
-    Attributes:
-        id: The run's id.
-        parent: The id of the run that started it, if any.
-        metadata: Its metadata, as LangChain passes them on.
-        ns: The namespace of the graph task that it runs in, `""` outside a graph. It is the same
-            again when the task is started again.
-        rooted: Whether the outermost run around it is seen.
-        session: The id of the graph's run, or of the outermost run outside a graph.
-        attempt: The id of the outermost run of the task.
-        tool: The innermost tool run around it.
-        resume: What the graph was resumed with; `MISSING` in a run that is no resume.
-        has_input: Whether it was started with an input, which begins a turn.
-        is_tool: Whether it is a tool's run.
-        call_id: The id of the call that a tool's run carries out.
-        kept: The conversation that a tool's or a model's run belongs to.
-        pending: The step that a tool's run belongs to.
-        holds: The conversations that are over when the run ends.
-        lent: Copies of messages that the node of this run was handed, with their own content.
-        sent: What a model was sent, where no graph's state tells.
-        prompt: A user's text that is all that a model was sent, in a conversation under way.
-        host: Whether LangGraph knows the task, and whether a person can be asked
-            there; `None` until somebody has looked.
-        is_open: Whether it has not ended.
-    """
+    """One open run."""
 
     # `RunTree.start` sets what differs. A class's own `__init__` would take longer than all else
     # there, and most agents start four runs a step.
     id: UUID
     parent: UUID | None
     metadata: Mapping[str, Any]
-    ns: str
-    rooted: bool
-    session: UUID
-    attempt: UUID
-    tool: Run | None = None
-    resume: Any = MISSING
-    has_input: bool = False
-    is_tool: bool = False
-    call_id: str | None = None
+    ns: str  # The namespace of its graph task, also when that starts again; "" outside a graph.
+    rooted: bool  # Whether the outermost run around it is seen.
+    session: UUID  # The id of the graph's run, or of the outermost run outside a graph.
+    attempt: UUID  # The id of the outermost run of the task.
+    tool: Run | None = None  # The innermost tool run around it.
+    resume: Any = MISSING  # What the graph was resumed with.
+    has_input: bool = False  # Whether it was started with an input, which begins a turn.
+    is_open: bool = True
+    host: tuple[bool, bool] | None = None  # See `finding.in_task`; `None` until somebody looks.
+    # Of a tool's run, and the first of a model's run too:
     kept: Conversation | None = None
     pending: Pending | None = None
-    holds: tuple[Key, ...] = ()
-    lent: tuple[tuple[Any, Any], ...] = ()
+    is_tool: bool = False
+    call_id: str | None = None
+    # Of a model's run: what it was sent where no graph's state tells, and a user's text that was
+    # all it was sent in a conversation under way.
     sent: Sequence[Any] = ()
     prompt: str = ""
-    host: tuple[bool, bool] | None = None
-    is_open: bool = True
+    # The conversations that are over with it, and copies of messages that were lent to its node,
+    # each with its own content.
+    holds: tuple[Key, ...] = ()
+    lent: tuple[tuple[Any, Any], ...] = ()
 
     @property
     def scope(self) -> str:
@@ -132,10 +110,6 @@ class RunTree:
         self._runs: dict[int, Run] = {}
         self._most = _MANY
 
-    def __len__(self) -> int:
-        """Count the open runs."""
-        return len(self._runs)
-
     def get(self, run_id: UUID | None) -> Run | None:
         """Give an open run."""
         return None if run_id is None else self._runs.get(run_id.int)
@@ -150,9 +124,7 @@ class RunTree:
         """Place a run that starts. Its parent may be unknown: the handler was attached below."""
         parent = self.get(parent_run_id)
         run = Run()
-        run.id = run_id
-        run.parent = parent_run_id
-        run.metadata = metadata or _NOTHING
+        run.id, run.parent, run.metadata = run_id, parent_run_id, metadata or _NOTHING
         ns = run.metadata.get("langgraph_checkpoint_ns")
         run.ns = ns if type(ns) is str else ""
         if parent is None:
@@ -164,11 +136,9 @@ class RunTree:
             run.rooted = parent.rooted
             run.resume = parent.resume
             run.tool = parent if parent.is_tool else parent.tool
-            run.session = parent.session
             run.attempt = parent.attempt if run.ns == parent.ns else run_id
-            if run.ns and not parent.ns:
-                # The first run of a task: its parent is the graph.
-                run.session = parent.id
+            # The first run of a task has the graph as its parent.
+            run.session = parent.id if run.ns and not parent.ns else parent.session
         self._runs[run_id.int] = run
         return run
 
@@ -182,12 +152,7 @@ class RunTree:
             run.resume = inputs.resume
 
     def holder(self, run: Run, *, in_task: bool) -> Run | None:
-        """Find the run with which a conversation is over.
-
-        Args:
-            run: A run of the conversation.
-            in_task: Whether the conversation lives within one task.
-        """
+        """Find the run with which a run's conversation is over, which may live within one task."""
         if run.tool is not None and run.tool.ns == run.ns:
             return run.tool
         task = self.get(run.attempt)
@@ -205,21 +170,23 @@ class RunTree:
             run.is_open = False
         return run
 
+    @property
+    def are_many(self) -> bool:
+        """Whether to look for lost ones."""
+        return len(self._runs) > self._most
+
     def forget_lost(self) -> list[Run]:
-        """Forget the runs that have outlived what they were started by, once there are many.
+        """Forget the runs that have outlived what they were started by.
 
         LangChain doesn't tell of the end of a model's run that is cancelled.
         """
         lost: list[Run] = []
-        while len(self._runs) > self._most:
+        while self.are_many:
+            open_runs = list(self._runs.values())
             gone = [
-                run
-                for run in self._runs.values()
-                if run.rooted and run.parent is not None and self.get(run.parent) is None
+                run for run in open_runs if run.rooted and run.parent and not self.get(run.parent)
             ]
-            lost += gone
-            for run in gone:
-                self.end(run.id)
+            lost += [run for run in gone if self.end(run.id)]
             if not gone:
                 self._most = max(_MANY, 2 * len(self._runs))
         return lost

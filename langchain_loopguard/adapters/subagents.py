@@ -24,16 +24,14 @@ def guard_subagents(
 ) -> list[Any]:
     """Give every sub-agent of `create_deep_agent` a loop guard.
 
+    One that has a middleware of the guard's name keeps its own. One that was compiled before
+    (`runnable`) or runs elsewhere (`graph_id`) can't be given one: a warning is logged.
+
     Args:
-        subagents: What would be passed as `subagents`; it is not changed. A sub-agent that has a
-            middleware of the guard's name keeps its own. One that was compiled before
-            (`runnable`) or runs elsewhere (`graph_id`) can't be given one: a warning is logged,
-            and it needs a guard where it is made.
-        guard: The guard for each of them, `LoopGuardMiddleware()` without one. One instance
-            serves them all, since it holds no counts.
+        subagents: What would be passed as `subagents`; it is not changed.
+        guard: The guard for each of them, `LoopGuardMiddleware()` without one.
         general_purpose: Whether to list deepagents' general-purpose sub-agent too, so that it
-            gets a guard. It is then one of the listed ones: it has the main agent's tools, but
-            not its skills. `False` leaves it as `create_deep_agent` makes it, without a guard.
+            gets a guard: it then has the main agent's tools, but not its skills.
 
     Returns:
         The list to pass as `subagents`.

@@ -23,9 +23,11 @@ from langgraph.graph import END, START, StateGraph
 from langchain_loopguard.adapters._langgraph import (
     add_channel,
     new_path,
+    read_no_state,
     replaces_by_id,
     routed_path,
     wrap_node,
+    written_messages,
 )
 from langchain_loopguard.adapters.around import Around
 from langchain_loopguard.adapters.graph import is_ended
@@ -135,13 +137,9 @@ def add_loop_guard(
 
 
 def guard_stats(graph: Any) -> dict[Count, int]:
-    """Count what the guards that `add_loop_guard` put into a graph did, over all threads.
+    """Count what the guards of `add_loop_guard` did in a graph or its builder, over all threads.
 
-    Args:
-        graph: The builder, or the graph that it compiled to. Sub-graphs are asked for themselves.
-
-    Raises:
-        ValueError: If no guard was added to it.
+    Sub-graphs are asked for themselves. Raises `ValueError` if no guard was added to it.
     """
     builder = getattr(graph, "builder", graph)
     nodes = getattr(builder, "nodes", {}).values()
@@ -188,6 +186,12 @@ def _begin_at_start(builder: _Builder, guard: Around) -> None:
         branches[name] = routed_path(branches[name], guard.begin, END)
 
 
+def _leads_on(builder: _Builder, node: str) -> bool:
+    edges = any(at == node for at, _ in builder.edges)
+    joins = any(node in starts for starts, _ in builder.waiting_edges)
+    return edges or joins or bool(builder.branches.get(node) or builder.nodes[node].ends)
+
+
 def _lead(
     builder: _Builder, guard: Around, agent: str, tools: str, end: str, *, watched: bool
 ) -> None:
@@ -199,18 +203,13 @@ def _lead(
         last = next((message for message in messages if isinstance(message, AIMessage)), None)
         return tools if last is not None and makes_calls(last) else end
 
-    def leads(node: str) -> bool:
-        edges = any(at == node for at, _ in builder.edges)
-        joins = any(node in starts for starts, _ in builder.waiting_edges)
-        return edges or joins or bool(builder.branches.get(node) or builder.nodes[node].ends)
-
     def watch(state: Any, _: Any, way: Any) -> Any:
         return end if is_ended(guard.messages(state)) else way
 
-    if not leads(agent):
+    if not _leads_on(builder, agent):
         builder.add_conditional_edges(agent, new_path("calls", onward), [tools, end])
     static = sorted(to for at, to in builder.edges if at == tools)
-    if not leads(tools):
+    if not _leads_on(builder, tools):
         static = [agent]
     if not watched:
         builder.edges.update((tools, to) for to in static)
@@ -221,8 +220,12 @@ def _lead(
         branches[name] = routed_path(branch, watch, end)
     if static:
         # No command: a state that is written as the tools' (`update_state`) has to go on too.
-        path = new_path("results", lambda state, config: watch(state, config, static))
+        def ahead(_: Any, config: Any) -> Any:
+            return end if is_ended(written_messages(config, guard.messages_key)) else static
+
+        path = new_path("results", ahead)
         builder.add_conditional_edges(tools, path, [*dict.fromkeys((*static, end))])
+        read_no_state(builder, tools, "results")
     elif not branches:
         # The tools' own commands lead on; what is refused goes back by one of the guard's.
         guard.commands = True

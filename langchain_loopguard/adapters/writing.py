@@ -28,17 +28,11 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.conversations import Conversation
     from langchain_loopguard.adapters.runs import Run
 
-__all__ = ["lend", "take_back", "write_marks", "write_warnings"]
-
 
 def lend(run: Run, inputs: dict[str, Any], key: str, warned: Collection[str]) -> None:
-    """Put copies of results into what a node is about to get.
+    """Put copies of the last results into the `inputs` that a node is about to get.
 
-    Args:
-        run: The node's run.
-        inputs: What the node gets; it is changed.
-        key: The key of the messages in it.
-        warned: The ids of earlier results that a warning stands at. The last ones are copied too.
+    Earlier results are copied where a warning stands at them: `warned` holds their ids.
     """
     messages = inputs.get(key)
     if type(messages) is not list:
@@ -67,15 +61,9 @@ def write_warnings(
     *,
     has_state: bool,
 ) -> None:
-    """Write the turn's warnings into what a model is sent.
+    """Write the turn's warnings, by the id of the result, into what a model is sent.
 
-    Args:
-        run: The model's run.
-        node: The run of the node around it.
-        sent: What the model is sent.
-        warnings: The warnings by the id of the result.
-        has_state: Whether a graph's state may hold the same messages; then only copies are
-            written into.
+    Where a graph's state may hold the same messages, only copies lent to `node` are written into.
     """
     lent = {id(copy): content for copy, content in (node.lent if node is not None else ())}
     for message in sent if lent else ():

@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
 from xxhash import xxh3_64_hexdigest
 
 from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.langchain.messages import key_of, short
 from langchain_loopguard.langchain.question import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from langchain_loopguard.core.decision import Decision
 
@@ -40,7 +44,7 @@ _TRAITS = 8
 _HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint")
 
 
-@dataclass(slots=True)
+@dataclass
 class Counts:
     """The place in a conversation, and what was said about it.
 
@@ -89,7 +93,28 @@ class Counts:
         """Note an AI message as the one counted last; one without a key leaves the place."""
         self.last = key or self.last
         if self.last and self.last not in self.recent:
-            self.recent = [*self.recent, self.last][-_RECENT:]
+            self.recent.append(self.last)
+            del self.recent[:-_RECENT]
+
+    def place(self, messages: Sequence[BaseMessage]) -> int | None:
+        """Find the message counted last: -1 before the first one, `None` where it is gone."""
+        if not self.last:
+            return -1
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) == self.last:
+                return index
+        return None
+
+    def known_place(self, messages: Sequence[BaseMessage]) -> int:
+        """Find the last message that was read before: what stands before it is no news."""
+        for index in range(len(messages) - 1, -1, -1):
+            message = messages[index]
+            if isinstance(message, AIMessage) and key_of(message) in self.recent:
+                return index
+            if self.human and short(message.id or "") == self.human:
+                return index
+        return -1
 
     def is_new(self, decision: Decision, what: str) -> bool:
         """Note that a loop at its threshold is emitted; tells whether it is for the first time."""
@@ -124,8 +149,11 @@ class Counts:
 
     def to_state(self) -> dict[str, Any]:
         """Give it in JSON types, without what is as at the beginning."""
-        read = ((name, getattr(self, name)) for name in _FIELDS)
-        return {name: _copied(value) for name, value in read if value}
+        return {
+            name: value.copy() if type(value) in {list, dict} else value
+            for name, value in vars(self).items()
+            if value
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Counts:
@@ -151,13 +179,6 @@ class Counts:
             for name, metadata in list(dict(state.get("tools", {})).items())[:_TOOLS]
         }
         return counts
-
-
-_FIELDS: tuple[str, ...] = tuple(Counts.__slots__)
-
-
-def _copied(value: Any) -> Any:
-    return value.copy() if type(value) in {list, dict} else value
 
 
 def _loops(decision: Decision) -> list[str]:

@@ -53,8 +53,8 @@ messages make equal calls for reasons of their own: eight that each read one fil
 class Reader:
     """Reads the messages of one conversation into a guard.
 
-    Not safe for several threads at once. An adapter makes one for a conversation (or of its saved
-    counts, with `from_state`) and calls `start_run`, `read`, `check` and `settle` in that order.
+    Not safe for several threads at once. An adapter calls `start_run`, `read`, `check` and
+    `settle` in that order.
     """
 
     def __init__(self, options: Options) -> None:
@@ -76,19 +76,15 @@ class Reader:
             if metadata and type(name) is str and self.counts.declare(name, metadata):
                 self.guard.declare(name, self.counts.tools[name])
 
-    # --- Catching up ----------------------------------------------------------------------
-
     def knows(self, messages: Sequence[BaseMessage]) -> bool:
         """Tell whether a history is that of this conversation, perhaps trimmed or forked.
 
-        It is where one of the last AI messages is in it, or the very first message, or a summary.
-        Else the thread's id is used again: with another store, or after the thread was deleted.
-        Before the first step every history is.
+        That is where one of the last AI messages is in it, the very first message, or a summary.
+        Otherwise the thread's id is used again: with another store, or after a deletion.
         """
-        if not self.counts.recent:
-            return True
         keys = {key_of(message) for message in messages if isinstance(message, AIMessage)}
-        if not keys.isdisjoint(self.counts.recent) or has_summary(messages):
+        recent = self.counts.recent
+        if not recent or not keys.isdisjoint(recent) or has_summary(messages):
             return True
         return bool(self.counts.first) and any(
             short(m.id or "") == self.counts.first for m in messages
@@ -130,15 +126,15 @@ class Reader:
 
         Returns:
             What the results that were read last revealed, `None` without any. Its findings are
-            warnings, whatever their action: nothing is about to run. `emit` says which are new.
+            warnings, whatever their action: nothing is about to run.
         """
         if not self.counts.first:
             self.counts.first = next((short(m.id) for m in messages if m.id), "")
-        at = self._place(messages)
+        at = self.counts.place(messages)
         revealed = None
         if at is None:
             self.counts.is_open = False
-            at = self._known_place(messages)
+            at = self.counts.known_place(messages)
         elif self.counts.is_open:
             revealed = self._close(step_at(messages, at))
         for index in range(at + 1, len(messages)):
@@ -162,13 +158,10 @@ class Reader:
     def check(self, step: MessageStep, caller: str = "") -> Decision:
         """Count the calls of a step that is about to run, and say what was found.
 
-        Asked again about the same message it gives the same decision and counts nothing. In
-        another process, where the decision is not known, a message already counted is allowed:
-        its verdict was carried out before its counts were saved.
-
-        Args:
-            step: The step; `read` has read all that stands before it.
-            caller: The agent's name, where the message doesn't say it.
+        `read` has read all that stands before it. Asked again, it gives the same decision and
+        counts nothing. In another process a message already counted is allowed: its verdict was
+        carried out before its counts were saved. `caller` names the agent where the message
+        doesn't say it.
         """
         key = key_of(step.message)
         if not key or key != self.counts.last:
@@ -180,10 +173,7 @@ class Reader:
         return self._decision
 
     def recall(self, step: MessageStep, question: Mapping[str, Any], caller: str = "") -> None:
-        """Hold on to a question of another process that this one would not have asked.
-
-        That one may have seen more, or had another policy; its answer must not be dropped.
-        """
+        """Keep a question of another process, which may have seen more or had another policy."""
         decision = self.check(step, caller)
         if decision.action < Action.ASK:
             self._decision = Decision(Action.ASK, findings_of(question), decision.record)
@@ -193,8 +183,6 @@ class Reader:
         if self._decision is not None:
             self._decision = _allowed(self._decision.record)
 
-    # --- What was done --------------------------------------------------------------------
-
     def settle(
         self,
         step: MessageStep,
@@ -202,14 +190,7 @@ class Reader:
         outcome: Outcome,
         edited: AIMessage | None = None,
     ) -> None:
-        """Note what becomes of a step; call it for every step with findings.
-
-        Args:
-            step: The step.
-            decision: What was found.
-            outcome: What is done about it.
-            edited: The AI message with the calls that a person changed, if any were.
-        """
+        """Note what becomes of a step with findings; `edited` holds calls that a person changed."""
         if outcome.asked:
             self.counts.note_question(decision)
         if outcome.core in {"approve", "always"}:
@@ -221,9 +202,9 @@ class Reader:
             if outcome.core == "advise":
                 self.start_turn()
         elif outcome.emit == "warned" and self.counts.is_new(decision, "model"):
-            self.counts.pending = self._warning(decision.to_model)
+            self.counts.pending = decision.to_model
         if outcome.late_text and step.results:
-            self._warn(step, self._warning(outcome.late_text))
+            self._warn(step, outcome.late_text)
         if edited is not None:
             # What runs is another step than the one that was counted.
             self._count(edited, calls_of(edited))
@@ -231,8 +212,8 @@ class Reader:
     def emit(self, decision: Decision, what: str) -> bool:
         """Tell whether a finding is to be emitted; `Telemetry.emit` takes it as `is_new`.
 
-        What a guard does again and again by itself is emitted once for a loop, threshold and
-        turn. A question, a person's answer and an end are emitted each time.
+        What a guard does by itself is emitted once for a loop, threshold and turn; a question, a
+        person's answer and an end each time.
         """
         if not decision.findings or what not in _REPEATED:
             return bool(decision.findings)
@@ -246,8 +227,6 @@ class Reader:
         """
         warnings = self.counts.warnings
         return with_warnings(messages, warnings) if warnings else None
-
-    # --- State ----------------------------------------------------------------------------
 
     def to_state(self) -> dict[str, Any]:
         """Give the counts in JSON types; what is as at the beginning is left out."""
@@ -279,30 +258,6 @@ class Reader:
             raise GuardStateError(f"the counts are not of `to_state`: {shown}") from error
         return reader
 
-    # --- Helpers --------------------------------------------------------------------------
-
-    def _place(self, messages: Sequence[BaseMessage]) -> int | None:
-        """Find the message counted last: -1 before the first one, `None` where it is gone."""
-        last = self.counts.last
-        if not last:
-            return -1
-        for index in range(len(messages) - 1, -1, -1):
-            message = messages[index]
-            if isinstance(message, AIMessage) and key_of(message) == last:
-                return index
-        return None
-
-    def _known_place(self, messages: Sequence[BaseMessage]) -> int:
-        """Find the last message that was read before: what stands before it is no news."""
-        recent, human = self.counts.recent, self.counts.human
-        for index in range(len(messages) - 1, -1, -1):
-            message = messages[index]
-            if isinstance(message, AIMessage) and key_of(message) in recent:
-                return index
-            if human and short(message.id or "") == human:
-                return index
-        return -1
-
     def _read_human(self, messages: Sequence[BaseMessage], index: int) -> None:
         message = messages[index]
         if not isinstance(message, HumanMessage) or is_generated(message):
@@ -332,21 +287,18 @@ class Reader:
         if not caller or caller == first:
             return list(calls)
         return [
-            {**call, "args": {**call["args"], _CALLER: caller}}
-            if isinstance(call.get("args"), Mapping)
-            else call
-            for call in calls
+            {**call, "args": {**args, _CALLER: caller}} if isinstance(args, Mapping) else call
+            for call, args in ((call, call.get("args")) for call in calls)
         ]
 
     def _count(
         self, message: AIMessage, calls: Sequence[Mapping[str, Any]], caller: str = ""
     ) -> Decision:
-        decision = self.guard.check(self._named(calls, message, caller))
+        self._decision = self.guard.check(self._named(calls, message, caller))
         self.counts.pending = ""
         self.counts.remember(key_of(message))
         self.counts.is_open = bool(calls)
-        self._decision = decision
-        return decision
+        return self._decision
 
     def _believe(self, step: MessageStep, after: Sequence[BaseMessage]) -> None:
         """Take over what became of a step with a loop, as it stands in the messages."""
@@ -383,17 +335,15 @@ class Reader:
         found = revealed if revealed.findings else decision
         text, self.counts.pending = self.counts.pending, ""
         if found.findings and self.counts.is_new(found, "model"):
-            text = self._warning(found.to_model)
+            text = found.to_model
         self._warn(step, text)
         return revealed
-
-    def _warning(self, text: str) -> str:
-        return self.options.wording.say("warning", found=text)
 
     def _warn(self, step: MessageStep, text: str) -> None:
         if text and step.results and self.options.on_detected != "observe":
             last = step.results[-1]
-            self.counts.warn(last.id or last.tool_call_id, text)
+            warning = self.options.wording.say("warning", found=text)
+            self.counts.warn(last.id or last.tool_call_id, warning)
 
 
 def _allowed(record: Step) -> Decision:

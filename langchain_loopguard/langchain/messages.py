@@ -147,9 +147,8 @@ class MessageStep:
     def for_core(self) -> list[dict[str, Any]]:
         """List the results as `LoopGuard.record_results` takes them.
 
-        A call that nobody can answer must not keep the results of the others out, so it gets a
-        failure of its own, where the others have results of tools. Without any result nothing is
-        known: some tools speak in another way than by messages.
+        A call that nobody can answer gets a failure of its own where others have results of tools.
+        Without any result nothing is known: some tools speak in another way than by messages.
         """
         given = self.by_tools
         results = [_for_core(result) for result in given]
@@ -206,15 +205,8 @@ def with_warnings(
     """Copy the messages of a request with warnings below the results that they are about.
 
     Providers refuse anything but tool messages between calls and their results. A text stays a
-    text, and neither the list nor a message is changed.
-
-    Args:
-        messages: What is sent to the model.
-        warnings: The texts by the id of the tool message, or by its `tool_call_id`, of which the
-            last one is meant.
-
-    Returns:
-        `None` where no such result is among the messages.
+    text. `warnings` holds the texts by the id of the tool message, or by its `tool_call_id`, of
+    which the last one is meant. `None` where no such result is among the messages.
     """
     left = dict(warnings)
     copies = list(messages)

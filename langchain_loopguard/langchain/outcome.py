@@ -94,12 +94,10 @@ class CallOutcome:
 
     Attributes:
         do: `run` it, `replace` its result by the guard's own message, `fail` it with a message
-            that counts as its result (its arguments can't be parsed, so no tool runs it), or
-            `leave` it: the host has given its result already.
-        text: What the model reads in place of a result.
-        status: The status of that message.
-        name: The tool to run instead, where a person changed the call.
-        args: The arguments to run it with, where a person changed the call.
+            that counts as its result (no tool runs arguments that can't be parsed), or `leave` it:
+            the host has given its result already.
+        text: What the model reads in place of a result, with this `status`.
+        args: The arguments to run it with and, in `name`, the tool, where a person changed it.
     """
 
     do: Literal["run", "replace", "fail", "leave"]
@@ -193,12 +191,9 @@ class Detected(NamedTuple):
 def resolve(options: Options, detected: Detected) -> tuple[Mode, Reply | None]:
     """Find the mode, asking the option's callable where it is one.
 
-    The callable gives one of `MODES`, or an answer as a person would (`True`, `"stop"`, a text,
-    a mapping: see `replies.FORMS`), or `None` to warn. It is called for loops only, never for
-    warnings, and again when a node that it let interrupt is resumed.
-
-    Raises:
-        InvalidResumeError: If it gives nothing of that kind.
+    The callable gives one of `MODES`, or an answer as a person would (see `replies.FORMS`), or
+    `None` to warn; anything else raises `InvalidResumeError`. It is called for loops only, and
+    again when a node that it interrupted is resumed.
     """
     chosen: Any = options.on_detected
     if not callable(chosen):

@@ -75,13 +75,8 @@ def make_question(
 ) -> dict[str, Any]:
     """Put the question to a person, in JSON types.
 
-    Args:
-        decision: What was found.
-        step: The step that waits.
-        messages: The history that the step stands in.
-        asked: What is known of earlier questions.
-        options: The adapter's options: `show_content`, `agent_inbox` and `wording` count here.
-        editable: Whether the adapter can run other calls than the model made.
+    `asked` is what is known of earlier questions; `editable` says whether the adapter can run
+    other calls than the model made.
     """
     wording, shows = options.wording, options.show_content
     calls = step.open_calls or step.calls

@@ -36,17 +36,11 @@ their arguments."""
 
 
 def complete(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage] | None:
-    """Give every call a result, each in its place.
+    """Give every call a result, each in its place; `None` where nothing has to change.
 
     A turn that ended in an interrupt or an error leaves calls without results; when the user then
-    writes something new instead of answering, the next model call would be refused.
-
-    Args:
-        messages: The history.
-        text: What the model reads of such a call, `Wording.not_run`.
-
-    Returns:
-        The messages, with late results moved up; `None` where nothing has to change.
+    writes something new instead of answering, the next model call would be refused. `text` is what
+    the model reads of such a call.
     """
     whole: list[BaseMessage] = []
     changed, index = False, 0
@@ -76,14 +70,10 @@ def rewritten(
     *,
     others_first: bool,
 ) -> list[BaseMessage]:
-    """Write a history again in which nothing stands between the last step and its results.
+    """Write a history again so that nothing stands between the last step and its results.
 
-    Args:
-        messages: The whole history.
-        step: Its last step.
-        added: Messages to add, or to put in the place of those with the same ids.
-        others_first: Whether what stands behind the step's calls goes before them, since further
-            results are still to come; it goes behind the results otherwise.
+    `added` is added, or put in the place of messages with the same ids. With `others_first` what
+    stands behind the step's calls goes before them, since further results are still to come.
     """
     own: list[BaseMessage] = [step.message, *step.results]
     places = {message.id: at for at, message in enumerate(own) if message.id}
@@ -133,12 +123,9 @@ def without_calls(message: AIMessage) -> AIMessage:
 
 
 def edited_message(message: AIMessage, edits: _Edits) -> AIMessage:
-    """Copy an AI message with other calls in the place of some of its own.
+    """Copy an AI message with the calls of `Outcome.edits` in the place of some of its own.
 
-    Args:
-        message: The AI message.
-        edits: As `Outcome.edits` gives them. An edited call that could not be parsed becomes a
-            proper one.
+    An edited call that could not be parsed becomes a proper one.
     """
     calls: list[Any] = []
     for call in (*message.tool_calls, *message.invalid_tool_calls):

@@ -57,10 +57,8 @@ class CallReply:
 
     Attributes:
         kind: `run` it, `refuse` it, or `respond` in the tool's place.
-        text: What the model reads; for `respond` the result itself. Empty for a refusal
-            without a word.
-        name: The tool to run instead, where the person changed the call.
-        args: The arguments to run it with, where the person changed the call.
+        text: What the model reads, for `respond` the result itself; may be empty for a refusal.
+        args: The arguments to run instead and, in `name`, the tool, where the person changed it.
     """
 
     kind: Literal["run", "refuse", "respond"]
@@ -87,16 +85,10 @@ class Reply:
 
 
 def read_reply(value: Any, calls: Sequence[Any], *, editable: bool = True) -> Reply:
-    """Read the answer that a graph was resumed with.
+    """Read the answer that a graph was resumed with, in any of `FORMS`, as JSON text too.
 
-    Args:
-        value: What the person's side sent, in any of `FORMS`, as JSON text too.
-        calls: The calls that the question was about.
-        editable: Whether the adapter can run other calls than the model made.
-
-    Returns:
-        The answer. Decisions that all say the same become that one answer, so that one meaning
-        has one form.
+    Decisions that all say the same become that one answer, so that one meaning has one form.
+    Without `editable` the adapter can't run other calls than the model made.
 
     Raises:
         InvalidResumeError: If it is none of the forms, decides about another number of calls,

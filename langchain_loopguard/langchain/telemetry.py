@@ -78,12 +78,7 @@ class Telemetry:
     """Emits an adapter's findings, counts what it did, and logs its faults."""
 
     def __init__(self, adapter: Adapter, *, fail_open: bool = True) -> None:
-        """Start with empty counts.
-
-        Args:
-            adapter: Who finds.
-            fail_open: Whether a fault is logged and not raised.
-        """
+        """Start with empty counts; with `fail_open` a fault is logged and not raised."""
         self.stats = Stats()
         self.notify: Callable[[Decision], None] | None = None
         """Called with each decision that is emitted, in place of the log."""
@@ -187,12 +182,7 @@ class SignalFilter(logging.Filter):
 
     @classmethod
     def announce(cls, error: Exception, does: str) -> None:
-        """Note a signal right before a handler raises it; LangChain logs it in the same thread.
-
-        Args:
-            error: The signal.
-            does: What it does, such as "asks a person".
-        """
+        """Note a signal, and what it does, right before a handler raises it in this thread."""
         target = logging.getLogger(_MANAGER)
         if not any(isinstance(known, cls) for known in target.filters):
             target.addFilter(cls())

@@ -4,6 +4,7 @@ import operator
 from typing import Annotated
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables.config import set_config_context
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
@@ -188,6 +189,25 @@ def test_a_conditional_edge_can_be_routed_anew():
     assert len(builder.compile().invoke(ask())["messages"]) == 1
     builder.branches["a"][name] = host.routed_path(branch, lambda _, __, way: way, END)
     assert builder.compile().invoke(ask())["messages"][-1].text == "b"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_an_edge_without_state_sees_what_its_node_wrote(saved):
+    seen = []
+    builder = StateGraph(MessagesState)
+    builder.add_node("a", lambda _: {"messages": [AIMessage("a1"), AIMessage("a2")]})
+    builder.add_edge(START, "a")
+
+    def path(state, config):
+        seen.append((state, [str(one.text) for one in host.written_messages(config, "messages")]))
+        return END
+
+    builder.add_conditional_edges("a", host.new_path("ahead", path), [END])
+    host.read_no_state(builder, "a", "ahead")
+    graph = builder.compile(checkpointer=InMemorySaver() if saved else None)
+    graph.invoke({"messages": [HumanMessage("go")]}, {"configurable": {"thread_id": "t"}})
+    assert [texts for _, texts in seen] == [["a1", "a2"]]
+    assert "go" not in str(seen)
 
 
 def test_an_added_channel_is_saved_and_no_part_of_the_output():
