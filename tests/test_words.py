@@ -22,7 +22,7 @@ RIVALS = {
     r"batch(?:es)?": "step",
     r"(?<!re-)told(?! apart)": "emitted, logged, notified, warned",
     r"(?:over)?heard": "observed",
-    r"(?<!§ )(?:is|are|was|were|be|been) held|held back|hold(?:s|ing)? back": "stopped before it ran",
+    r"(?<!§ )(?:is|are|was|were|be|been) held|held back|hold(?:s|ing)? back": "stopped before it ran",  # noqa: E501
     r"taken for": "treated as",
     r"let(?:s|ting)? run": "approved",
     r"ever (?:other|new)": "different each time, new each time",

@@ -82,9 +82,9 @@ class Tables:
         if not table.rows:
             yield Problem(source, "a table without rows")
         elif not table.has_traces and _is_run_a_row(portions[0]):
-            yield from (Rows(source, (one,), table.size // len(portions)) for one in portions)
+            yield from (Rows(source, (one,), table.packed // len(portions)) for one in portions)
         elif table.size <= SMALL:
-            yield Rows(source, tuple(portions), table.size)
+            yield Rows(source, tuple(portions), table.packed)
         elif not table.has_traces:
             most = f"of {SMALL >> 20} MB that are read without a column {' or '.join(TRACE)}"
             yield Problem(source, f"{table.size >> 20:,} MB of rows, {most}")
@@ -92,18 +92,19 @@ class Tables:
             shares = min(-(-table.size // SMALL), _MOST_SHARES)
             folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="loopguard-"))
             self.deal(portions, folder, shares)
-            size = table.size // shares
+            size = table.packed // shares
             yield from (Share(source, folder, at, len(portions), size) for at in range(shares))
 
 
 @dataclass(slots=True)
 class _Table:
-    """Files with the same columns."""
+    """Files with the same columns: their rows, and the bytes of these unpacked and in the files."""
 
     has_traces: bool
     portions: list[Portion] = field(default_factory=list)
-    size: int = 0
     rows: int = 0
+    size: int = 0
+    packed: int = 0
 
 
 def _look_into(path: str, tables: dict[frozenset[str], _Table]) -> None:
@@ -124,6 +125,8 @@ def _look_into(path: str, tables: dict[frozenset[str], _Table]) -> None:
         found = about.metadata.row_group(group)
         groups.append(group)
         size += found.total_byte_size
+        columns = (found.column(at) for at in range(found.num_columns))
+        table.packed += sum(column.total_compressed_size for column in columns)
         table.rows += found.num_rows
         if size >= SMALL or group == about.num_row_groups - 1:
             portion = Portion(path, tuple(groups), first, len(table.portions))

@@ -57,3 +57,16 @@ def mixture(count, seed=1):
             made = working(size, name=f"run-{at}", source=source, outcome=outcome)
         runs.append(made)
     return runs
+
+
+def good(count, **more):
+    """Short runs in which every call brings something new."""
+    return [working(2, name=f"good-{at}", **more) for at in range(count)]
+
+
+def patient(count, times=6):
+    """Good runs that make one call a few times and get the same answer."""
+    return [
+        repeating(times, tool=f"ask-{at}", name=f"patient-{at}", outcome="success")
+        for at in range(count)
+    ]

@@ -73,6 +73,13 @@ def test_other_processes_read_the_same(folder, dealt, monkeypatch):
     assert list(work_on_runs([folder], WORK, jobs=2)) == list(work_on_runs([folder], WORK, jobs=1))
 
 
+def test_no_more_bytes_are_done_than_the_files_have(folder, dealt):
+    done = []
+    list(work_on_runs([folder], WORK, jobs=1, progress=done.append))
+    size = sum(path.stat().st_size for path in Path(folder).iterdir())
+    assert size / 3 < sum(done) <= size
+
+
 def test_files_named_one_by_one_are_one_table(folder):
     paths = [str(path) for path in sorted(Path(folder).iterdir())]
     assert by_id(read_runs(paths)) == by_id(read_runs([folder]))
