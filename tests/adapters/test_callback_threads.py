@@ -57,10 +57,22 @@ def nothing_left_of_other_tests():
     gc.collect()
 
 
+_BEFORE: set[int] = set()
+"""What other tests of the process left behind, an error with its frames for one."""
+
+
+@pytest.fixture(autouse=True)
+def others():
+    gc.collect()
+    kinds = (Run, Session, Conversation)
+    _BEFORE.clear()
+    _BEFORE.update(id(one) for one in gc.get_objects() if type(one) in kinds)
+
+
 def left(kind: type) -> int:
     """Count what is in memory of a kind."""
     gc.collect()
-    return sum(type(one) is kind for one in gc.get_objects())
+    return sum(type(one) is kind and id(one) not in _BEFORE for one in gc.get_objects())
 
 
 # --- Apart ------------------------------------------------------------------------------------

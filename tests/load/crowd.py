@@ -166,9 +166,9 @@ def left_of(handler: LoopGuardCallbackHandler, limit: int) -> dict[str, int]:
     """Count what a handler keeps when no run is under way, and should not."""
     kept = handler._deciding._table
     left = {
-        "runs": len(handler._deciding._runs),
+        "runs": len(handler._deciding._runs._runs),
         "sessions": len(kept._sessions),
-        "conversations over the limit": max(0, len(kept) - limit),
+        "conversations over the limit": max(0, len(kept._kept) - limit),
     }
     return {name: count for name, count in left.items() if count}
 
