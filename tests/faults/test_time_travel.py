@@ -145,7 +145,11 @@ def test_two_branches_of_a_thread_are_counted_apart(adapter, saver, fresh):
 
 @every_store
 @every_adapter
-def test_a_user_turn_in_a_branch_clears_the_counts_of_that_branch_only(adapter, saver):
+def test_a_user_turn_in_a_branch_clears_the_counts_of_that_branch_only(adapter, saver, request):
+    if adapter == "node-folding":
+        # A branch's new input behind a tool's result looks like a message that a node wrote.
+        reason = "without a channel for its counts a node sees no input of a run"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     name = f"turn {adapter}"
     agent = Agent(adapter, saver, name, [[SEARCH]] * 3)
     agent.graph.invoke(ask(), agent.config)
