@@ -18,9 +18,7 @@ BLOCKS = tables.written_blocks(TEXT)
 UNDECIDED = [
     "invisible characters in arguments",
     "names: poller",
-    "ranks in a list",
     "values of JSON on one line",
-    "waiting: results that say so",
     "waiting: long results that say so",
     "waiting: errors that say so",
     "patience of *repeat* (12 instead)",
