@@ -284,7 +284,9 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             signal = act()
             if signal is not None and held_back is not None:
                 self._deciding.forget(held_back)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
+            if not self.options.fail_open:
+                raise
             self._deciding.gate.telemetry.fault(error)
         if signal is not None:
             SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
