@@ -259,7 +259,7 @@ class Gate:
             try:
                 value = ask(question, reply_schema(calls))
             except Exception:
-                # It waits. A resume comes here once more and has its answer.
+                # It waits. A resume comes here again and has its answer.
                 self.telemetry.stats.add("checked")
                 self.telemetry.emit(decision, outcome)
                 raise

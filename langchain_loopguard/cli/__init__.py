@@ -41,7 +41,7 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             raise
-        # Python writes what is left once more as it ends, and would tell of the same fault again.
+        # Python writes what is left again as it ends, and would tell of the same fault again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.write(f"loopguard: the output can't be written: {error.strerror}\n")
         sys.exit(2)
