@@ -148,6 +148,8 @@ def _event(event: Any, number: int) -> Event:
     calls, results = event.get("calls"), event.get("results")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise ConversationError(f"{where}.calls: must be a list of objects")
+    if not all(isinstance(call.get("name"), str) for call in calls):
+        raise ConversationError(f'{where}.calls: each must have a "name" that is a text')
     if results is not None and not isinstance(results, list):
         raise ConversationError(f"{where}.results: must be a list or null, not {_kind(results)}")
     return event

@@ -66,7 +66,7 @@ def others():
     gc.collect()
     kinds = (Run, Session, Conversation)
     _BEFORE.clear()
-    _BEFORE.update(id(one) for one in gc.get_objects() if type(one) in kinds)
+    _BEFORE.update(id(one) for one in gc.get_objects() if any(type(one) is kind for kind in kinds))
 
 
 def left(kind: type) -> int:
