@@ -22,6 +22,9 @@ PIECES = (
 ).split()
 SPACED = ("1d ", "1 d ", "time = ", " ", "\n", "\t", "Bearer  ", "error occurred ", "a b ", "1 s ")
 SIZE = 8000
+NOT_IMPORTED = ("__main__", "demo.pictures", "replay.fleet")
+"""Modules that run when imported, or need an extra; none of them holds a pattern."""
+
 BOUNDED = {"core.results._FIELD": "600 bytes of a result"}
 """Patterns that are slower than their text is long -> the most that they are given."""
 SLOWEST = 3.0
@@ -37,7 +40,7 @@ HOPELESS = 2.0
 
 def modules():
     for found in pkgutil.walk_packages(langchain_loopguard.__path__, "langchain_loopguard."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith(NOT_IMPORTED):
             yield importlib.import_module(found.name)
 
 

@@ -10,6 +10,7 @@ import lzma
 import sys
 import tempfile
 
+import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -274,7 +275,6 @@ def test_an_address_without_fsspec_is_a_problem_that_names_the_extra(address, mo
 
 
 def test_an_address_is_read_through_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
     with fsspec.open("memory://runs/a.jsonl", "wb") as file:
         file.write(line("a"))
     assert read("memory://runs/a.jsonl") == ["a"]
@@ -283,7 +283,6 @@ def test_an_address_is_read_through_fsspec(tmp_path):
 
 @pytest.mark.parametrize("address", ["nope://x/y.jsonl", "memory://none.jsonl"])
 def test_an_address_that_leads_nowhere_is_told(address):
-    pytest.importorskip("fsspec")
     assert only_problem(read(address))
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -86,7 +87,6 @@ def test_files_named_one_by_one_are_one_table(folder):
 
 
 def test_an_address_is_read(folder, dealt):
-    fsspec = pytest.importorskip("fsspec", reason="needs the extra fleet")
     store = fsspec.filesystem("memory")
     for path in Path(folder).iterdir():
         store.pipe(f"/export/{path.name}", path.read_bytes())
