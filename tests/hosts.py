@@ -8,12 +8,16 @@ the host sends, so that one model may serve many threads at once.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
+import pytest
+from langchain.agents.middleware import human_in_the_loop
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -26,6 +30,16 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import ConfigDict, Field
+
+marks_a_persons_answer = pytest.mark.skipif(
+    "hitl_interrupt_decision" not in inspect.getsource(human_in_the_loop),
+    reason="this LangChain doesn't mark a result that a person gave",
+)
+
+since_langchain_1_3_15 = pytest.mark.skipif(
+    tuple(map(int, version("langchain").split(".")[:3])) < (1, 3, 15),
+    reason="a known limit of the handler on older versions, see adapters/README.md",
+)
 
 # --- Models -----------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from tests.hosts import (
     lcel_chain,
     listed_model,
     repeating_model,
+    since_langchain_1_3_15,
     thread,
     tool_node_graph,
 )
@@ -535,6 +536,7 @@ def test_an_agent_that_calls_its_model_by_other_means_is_asked_about_and_ends(on
     assert ran.total == 2
 
 
+@since_langchain_1_3_15
 def test_stop_ends_an_agent_that_owes_a_structured_answer():
     graph = agent_graph(
         repeating_model(),

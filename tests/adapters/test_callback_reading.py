@@ -35,7 +35,9 @@ from tests.hosts import (
     counting_tool,
     drive,
     listed_model,
+    marks_a_persons_answer,
     repeating_model,
+    since_langchain_1_3_15,
     thread,
     tool_node_graph,
 )
@@ -304,6 +306,7 @@ def test_bad_arguments_for_ever_are_a_loop(host):
 # --- Beside others ----------------------------------------------------------------------------
 
 
+@since_langchain_1_3_15
 @every_mode
 async def test_retries_of_middleware_swallow_no_decision(mode):
     ran, model = Counter(), repeating_model()
@@ -344,7 +347,11 @@ def test_wrappers_of_the_model_undo_neither_a_question_nor_a_stop(wrap, call):
 
 
 @pytest.mark.parametrize(
-    ("decision", "runs", "found"), [({"type": "approve"}, 2, True), ({"type": "reject"}, 0, False)]
+    ("decision", "runs", "found"),
+    [
+        ({"type": "approve"}, 2, True),
+        pytest.param({"type": "reject"}, 0, False, marks=marks_a_persons_answer),
+    ],
 )
 def test_what_a_person_decides_elsewhere_is_counted_once_or_not_at_all(decision, runs, found):
     ran = Counter()

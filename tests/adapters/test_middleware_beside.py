@@ -12,7 +12,6 @@ from langchain.agents.middleware import (
 )
 from langchain.agents.middleware.tool_call_limit import ToolCallLimitExceededError
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core import messages as langchain_messages
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
 from pydantic import BaseModel
@@ -29,6 +28,7 @@ from tests.hosts import (
     counting_tool,
     drive,
     listed_model,
+    marks_a_persons_answer,
     repeating_model,
     thread,
 )
@@ -38,10 +38,6 @@ SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 either_order = pytest.mark.parametrize("order", ORDERS)
 every_mode = pytest.mark.parametrize("mode", MODES)
-marks_a_persons_answer = pytest.mark.skipif(
-    not hasattr(langchain_messages, "add_notification_metadata"),
-    reason="this LangChain doesn't mark an answer that a person gave",
-)
 
 
 def looping(others, order, *, model=None, **options):
