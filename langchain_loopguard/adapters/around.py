@@ -30,7 +30,7 @@ from langchain_loopguard.adapters.graph import (
     with_key,
 )
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import ends_of, final_message, replacement
+from langchain_loopguard.langchain.marks import Mark, ends_of, final_message, replacement
 from langchain_loopguard.langchain.messages import id_of, last_step, with_warnings
 from langchain_loopguard.langchain.repair import complete
 
@@ -217,7 +217,11 @@ class _Run(NamedTuple):
         given = {result.tool_call_id for result in results}
         missing = [call for call in self.passed.step.waiting if id_of(call) not in given]
         text, runs = self.guard.gate.options.wording.skipped, self.passed.runs()
-        return [replacement(call, text) for call in missing if id_of(call) in runs]
+        return [
+            replacement(call, text, mark=Mark(skipped=True))
+            for call in missing
+            if id_of(call) in runs
+        ]
 
 
 def _restored(output: Any, key: str, originals: list[BaseMessage]) -> Any:

@@ -19,7 +19,7 @@ from langgraph.types import Command, Send
 from langchain_loopguard.adapters._langgraph import NodeCallable, is_resumed
 from langchain_loopguard.adapters.graph import GraphGuard, LastAnswer, read_key
 from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import ends_of, final_message, replacement
+from langchain_loopguard.langchain.marks import Mark, ends_of, final_message, replacement
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls, with_warnings
 from langchain_loopguard.langchain.options import (
     IsUserMessage,
@@ -218,11 +218,13 @@ class LoopGuardNode(NodeCallable):
     ) -> Command[Any]:
         guard = self._guard
         wording = guard.gate.options.wording
-        unparsed = [replacement(call, wording.unparsed) for call in step.unparsed]
-        skipped = [replacement(call, wording.skipped) for call in step.waiting] * bool(step.results)
+        given = [(call, wording.unparsed) for call in step.unparsed]
+        given += [(call, wording.skipped) for call in step.waiting] * bool(step.results)
         told = dict(reader.counts.warnings)
         guard.gate.read(reader, messages)
-        added: list[BaseMessage] = [*unparsed, *skipped]
+        added: list[BaseMessage] = [
+            replacement(call, text, mark=Mark(skipped=True)) for call, text in given
+        ]
         new = {at: text for at, text in reader.counts.warnings.items() if told.get(at) != text}
         if new and guard.can_replace():
             noted = with_warnings(step.results, new) or []

@@ -191,7 +191,7 @@ class Reader:
         edited: AIMessage | None = None,
     ) -> None:
         """Note what becomes of a step with findings; `edited` holds calls that a person changed."""
-        if outcome.asked:
+        if outcome.asked and outcome.next != "end":  # After a stop no loop went on.
             self.counts.note_question(decision)
         if outcome.core in {"approve", "always"}:
             self.guard.approve(decision, always=outcome.core == "always")

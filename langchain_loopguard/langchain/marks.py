@@ -44,12 +44,14 @@ class Mark:
         before: On an AI message: what was decided about the step before it, whose results were
             saved already (`"approved"`, `"refused"` or `"advised"`).
         advised: A person refused the call and said something, which begins a turn.
+        skipped: Nobody decided about the call; the tools gave it no result.
     """
 
     approved: bool = False
     advised: bool = False
     ends: Mapping[str, Any] = field(default_factory=dict)
     before: Literal["", "approved", "refused", "advised"] = ""
+    skipped: bool = False
 
 
 def with_mark(message: _M, mark: Mark) -> _M:
@@ -78,6 +80,7 @@ def mark_of(message: BaseMessage) -> Mark:
         advised=noted.get("advised") is True,
         ends=ends if type(ends) is dict and ends.get("as") in {"raise", "final"} else {},
         before=before if before in {"approved", "refused", "advised"} else "",
+        skipped=noted.get("skipped") is True,
     )
 
 

@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from xxhash import xxh3_128_hexdigest
 
 from langchain_loopguard.core.calls import call_arguments, call_id, call_name
-from langchain_loopguard.langchain.marks import result_by
+from langchain_loopguard.langchain.marks import mark_of, result_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,8 +131,8 @@ class MessageStep:
 
     @property
     def held_back(self) -> bool:
-        """Whether every result is the guard's, so that nothing ran."""
-        return bool(self.results) and all(result_by(one) == "guard" for one in self.results)
+        """Whether the guard refused the step; a tool that does not exist has answered all the same."""
+        return any(result_by(one) == "guard" and not mark_of(one).skipped for one in self.results)
 
     @property
     def late(self) -> bool:

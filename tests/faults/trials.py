@@ -272,7 +272,8 @@ def _questions(lines: Sequence[dict[str, Any]]) -> list[Any]:
 
 def _without_cost(message: str) -> str:
     # A model call that was killed is made twice, and counted so.
-    return "\n".join(x for x in message.splitlines() if not x.startswith("Since the loop began"))
+    costs = ("Since the loop began", "Over all questions")
+    return "\n".join(x for x in message.splitlines() if not x.startswith(costs))
 
 
 def _ends(lines: Sequence[dict[str, Any]]) -> list[Any]:

@@ -266,6 +266,39 @@ def test_every_question_about_a_loop_is_counted():
     assert times == [0, 1, 2, 3]
 
 
+def test_a_loop_that_a_person_stopped_did_not_go_on():
+    talk = Talk().human()
+    while not any(talk.asked):
+        found = talk.step()
+    talk.settle(found, Reply("stop"))
+    assert talk.reader.counts.asked_before(found).times == 0
+
+
+GUARDS = {"lc_source": "loop_guard"}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "refused"),
+    [
+        pytest.param(GUARDS, True, id="refused"),
+        pytest.param({**GUARDS, "loop_guard": {"skipped": True}}, False, id="skipped-by-the-tools"),
+    ],
+)
+def test_a_refused_step_is_known_again_though_a_tool_that_does_not_exist_answered(kwargs, refused):
+    options = Options()
+    messages = [HumanMessage("Please do it.", id="h")]
+    for number in range(8):
+        kwargs_here = kwargs if number == 5 else {}
+        messages += [
+            said(number, ("nowhere", {}), LOOK),
+            result(number, "Error: nowhere is not a valid tool, try one of [look].", 0),
+            result(number, "nothing", 1, additional_kwargs=kwargs_here),
+        ]
+    reader = Reader(options)
+    reader.read(messages)
+    assert bool(reader.to_state()["guard"]["refused"]) is refused
+
+
 def test_mode_observe_warns_nobody():
     talk = Talk(on_detected="observe").human()
     for _ in range(9):
