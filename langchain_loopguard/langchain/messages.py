@@ -131,7 +131,7 @@ class MessageStep:
 
     @property
     def held_back(self) -> bool:
-        """Whether the guard refused the step; a tool that does not exist has answered all the same."""
+        """Whether the guard refused the step; only calls of unknown tools have other results."""
         return any(result_by(one) == "guard" and not mark_of(one).skipped for one in self.results)
 
     @property
