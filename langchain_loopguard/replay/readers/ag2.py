@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers import openai_chat
 from langchain_loopguard.replay.readers.base import (
     Dialect,
@@ -31,6 +31,7 @@ from langchain_loopguard.replay.readers.base import (
     dicts_of,
     events_by_message,
     first_text,
+    located,
     parsed_arguments,
 )
 
@@ -77,10 +78,8 @@ def _matches(value: Any) -> bool:
 def _read(values: Values, place: Place) -> Iterator[Conversation]:
     log = _Log()
     for number, value in enumerate(values, 1):
-        try:
+        with located(f"event {number}"):
             log.add(value["type"].rpartition(".")[2], value["data"])
-        except ConversationError as error:
-            raise ConversationError(f"event {number}: {error}") from None
     yield Conversation(place.source, place.name, tuple(log.events.events))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -158,23 +158,32 @@ class Events:
         else:
             self.more_calls([one])
 
-    def result(self, call_id: Any, content: Any, *, failed: bool | None = None) -> None:
+    def result(self, call_id: Any, content: Any, *, failed: Any = None) -> None:
         """Add what came back for a call.
 
         Args:
             call_id: The call's id; without one the result belongs to the latest step. The result
                 of a call that is not there is dropped.
             content: The content as it came.
-            failed: Whether the source says that the call failed; `None` when it says nothing, so
-                that the result has no status and the core reads its text.
+            failed: Whether the source says that the call failed. With anything but a bool it says
+                nothing, so that the result has no status and the core reads its text.
         """
         step = self._by_id.get(call_id) if isinstance(call_id, str) else self._step
         if step is None:
             return
         result = {"id": call_id, "content": content}
-        if failed is not None:
+        if isinstance(failed, bool):
             result["status"] = "error" if failed else "success"
         step["results"].append(result)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Have the errors of what is read inside say where it stands."""
+    try:
+        yield
+    except ConversationError as error:
+        raise ConversationError(f"{where}: {error}") from None
 
 
 def events_by_message(

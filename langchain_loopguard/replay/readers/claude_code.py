@@ -45,8 +45,6 @@ _NOT_SPOKEN = (
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     kind = value.get("type")
     if kind in _KINDS:
         return "sessionId" in value or "parentUuid" in value

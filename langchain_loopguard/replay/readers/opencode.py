@@ -29,13 +29,13 @@ _SPOKEN = frozenset({"text", "file", "agent", "subtask"})
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
-        return False
     messages = value["messages"]
+    if not isinstance(messages, list):
+        return False
     if not messages:
         return isinstance(value.get("info"), dict)
     first = messages[0]
-    if not isinstance(first, dict) or not isinstance(first.get("parts"), list):
+    if not isinstance(first["parts"], list):
         return False
     return "info" in first or any(
         part.get("type") == "tool" for message in messages for part in blocks_of(message["parts"])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
+from langchain_loopguard.replay.conversation import Conversation, Outcome
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
@@ -26,6 +26,7 @@ from langchain_loopguard.replay.readers.base import (
     call,
     dicts_of,
     first_text,
+    located,
     parsed_arguments,
 )
 
@@ -170,10 +171,8 @@ def _exited(extras: dict[str, Any]) -> bool | None:
 def _events_of(values: list[dict[str, Any]]) -> Events:
     reader = _Reader()
     for number, event in enumerate(values, 1):
-        try:
+        with located(f"event {number}"):
             reader.add(event)
-        except ConversationError as error:
-            raise ConversationError(f"event {number}: {error}") from None
     return reader.events
 
 

@@ -22,6 +22,7 @@ from langchain_loopguard.replay.readers.base import (
     call,
     dicts_of,
     first_text,
+    located,
 )
 
 if TYPE_CHECKING:
@@ -50,10 +51,8 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
         whole = as_dict(value)
         events = Events()
         for number, step in enumerate(dicts_of(whole.get("steps", value), "steps"), 1):
-            try:
+            with located(f"step {number}"):
                 _add_step(events, step, number)
-            except ConversationError as error:
-                raise ConversationError(f"step {number}: {error}") from None
         name = first_text(whole, "id", "run_id") or place.name
         outcome: Outcome = "fail" if whole.get("state") == "max_steps_error" else "unknown"
         yield Conversation(place.source, name, tuple(events.events), outcome)

@@ -28,8 +28,6 @@ _BLOCK_COMMANDS = ("edit", "create", "insert", "str_replace_editor")
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     if isinstance(value.get("trajectory"), list):
         return all(isinstance(s, dict) and "action" in s for s in value["trajectory"][:3])
     if isinstance(value.get("history"), list):

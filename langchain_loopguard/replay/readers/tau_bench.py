@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     if isinstance(value.get("traj"), list):
         return True
     return isinstance(value.get("messages"), list) and (
