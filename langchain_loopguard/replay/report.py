@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import heapq
 import json
 import re
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
@@ -234,7 +234,7 @@ class Page:
     most: int = MOST_RUNS
     problems: Problems = field(default_factory=Problems)
     all: Tally = field(default_factory=Tally)
-    _kept: list[tuple[tuple[int, int, int], dict[str, Any]]] = field(default_factory=list)
+    _kept: list[tuple[int, int, int, dict[str, Any]]] = field(default_factory=list)
     _outcomes: dict[str, Tally] = field(default_factory=dict)
 
     def add(self, run: dict[str, Any]) -> None:
@@ -242,11 +242,8 @@ class Page:
         self.all.add(run)
         self._outcomes.setdefault(run["o"], Tally()).add(run)
         # The number read keeps the order, and keeps runs from being compared.
-        entry = ((run["a"], run["d"], -self.all.runs), run)
-        if len(self._kept) < self.most:
-            heapq.heappush(self._kept, entry)
-        else:
-            heapq.heappushpop(self._kept, entry)
+        insort(self._kept, (-run["a"], -run["d"], self.all.runs, run))
+        del self._kept[self.most :]
 
     def render(self) -> str:
         """Write the page as HTML."""
@@ -273,7 +270,7 @@ class Page:
     def _data(self) -> dict[str, Any]:
         tools: dict[str, int] = {}
         sources: dict[str, int] = {}
-        kept = [run for _, run in sorted(self._kept, key=lambda entry: -entry[0][2])]
+        kept = [run for *_, run in sorted(self._kept, key=lambda entry: entry[2])]
         same = Counter((run["s"], run["i"]) for run in kept)
         listed = []
         for run in kept:
