@@ -23,7 +23,7 @@ from langchain_loopguard.cli.options import (
     percent_of,
     print_problems,
     printable,
-    stream_json,
+    read_through,
     table_of,
 )
 from langchain_loopguard.cli.output import target_of, write_whole
@@ -61,12 +61,9 @@ def replay(
             totals.add(row)
             yield row.as_dict()
 
-    if as_json:
-        start = f'"policy": {json.dumps(options.policy)}, '
-        stream_json(start, rows(), totals.as_dict)
-    else:
-        for row in options.results(work, totals.problems):
-            totals.add(row)
+    start = f'"policy": {json.dumps(options.policy)}, '
+    read_through(rows(), totals.as_dict, as_json=as_json, start=start)
+    if not as_json:
         _print_totals(totals, options.policy)
     end(totals.problems, totals.all.runs, code=1 if totals.all.asked else 0)
 
@@ -199,22 +196,23 @@ def score(
             scores.add(made)
             yield made.as_dict()
 
-    if as_json:
-        stream_json("", rows(), scores.as_dict)
-    else:
-        for _ in rows():
-            pass
-        console = console_for_tables()
-        if scores.lowest:
-            columns = ("run", "score", "steps", "wasted", "why")
-            table = table_of("Runs with the lowest scores", *columns, texts=("run", "why"))
-            names = names_of([one.report for one in scores.lowest])
-            for name, one in zip(names, scores.lowest, strict=True):
-                told = (f"{one.value:.2f}", f"{one.steps:,}", f"{one.wasted:,}")
-                table.add_row(Text(printable(name)), *told, Text(printable(one.report.why)))
-            console.print(table)
-        if scores.runs:
-            note(console, f"Mean score {scores.mean:.3f} of {scores.runs:,} runs.", "bold")
-        print_problems(console, scores.problems, scores.runs)
+    read_through(rows(), scores.as_dict, as_json=as_json)
+    if not as_json:
+        _print_scores(scores)
     low = least is not None and scores.runs > 0 and scores.minimum < least
     end(scores.problems, scores.runs, code=1 if low else 0)
+
+
+def _print_scores(scores: Scores) -> None:
+    console = console_for_tables()
+    if scores.lowest:
+        columns = ("run", "score", "steps", "wasted", "why")
+        table = table_of("Runs with the lowest scores", *columns, texts=("run", "why"))
+        names = names_of([one.report for one in scores.lowest])
+        for name, one in zip(names, scores.lowest, strict=True):
+            told = (f"{one.value:.2f}", f"{one.steps:,}", f"{one.wasted:,}")
+            table.add_row(Text(printable(name)), *told, Text(printable(one.report.why)))
+        console.print(table)
+    if scores.runs:
+        note(console, f"Mean score {scores.mean:.3f} of {scores.runs:,} runs.", "bold")
+    print_problems(console, scores.problems, scores.runs)

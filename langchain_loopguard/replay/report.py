@@ -24,6 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.langchain.cost import number_of
 from langchain_loopguard.langchain.masks import (
     mask_secrets,
     mask_value,
@@ -262,9 +263,9 @@ class Page:
         """Say the counts in a sentence."""
         quiet, warned, asked, stopped = (self.all.actions[action] for action in Action)
         return (
-            f"{_number(self.all.runs, 'run')} with {_number(self.all.calls, 'call')}: {quiet:,}"
+            f"{number_of(self.all.runs, 'run')} with {number_of(self.all.calls, 'call')}: {quiet:,}"
             f" quiet, {warned:,} warned, {asked:,} asked, {stopped:,} stopped;"
-            f" {_number(self.all.saved, 'call')} saved."
+            f" {number_of(self.all.saved, 'call')} saved."
         )
 
     def _data(self) -> dict[str, Any]:
@@ -318,7 +319,3 @@ def _json_for_html(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"))
     return re.sub("[<>&]", lambda found: _ESCAPES[found[0]], text)
-
-
-def _number(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
