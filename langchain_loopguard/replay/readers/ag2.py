@@ -61,7 +61,6 @@ def _events_of(messages: list[Any]) -> list[Event]:
 
 
 AG2 = Dialect("AG2 chat history", _knows, _events_of)
-"""AG2's chat history."""
 
 
 # --- The event log of AG2 1.x ---------------------------------------------------------------------
@@ -124,4 +123,3 @@ class _Log:
 
 
 AG2_EVENTS = Format("AG2 event log", _matches, one_run(_read), group=lambda _: "", exact=True)
-"""AG2's event logs."""

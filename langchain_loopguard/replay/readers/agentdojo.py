@@ -65,4 +65,3 @@ def _outcome(run: dict[str, Any]) -> Outcome:
 
 
 AGENTDOJO = dialect("AgentDojo run", "args", _outcome)
-"""AgentDojo's runs."""

@@ -82,4 +82,3 @@ def _add_step(events: Events, step: dict[str, Any]) -> None:
 
 
 ATIF = Format("ATIF trajectory", _matches, _read, exact=True)
-"""Harbor's trajectories."""

@@ -72,7 +72,6 @@ def _add(events: Events, message: dict[str, Any]) -> None:
 
 
 AUTOGEN = Dialect("AutoGen messages", _knows, events_by_message(_add))
-"""Messages of AutoGen's AgentChat and of its model contexts."""
 
 
 def _is_team(value: Any) -> bool:
@@ -91,4 +90,3 @@ def _read_team(values: Values, place: Place) -> Iterator[Conversation]:
 
 
 AUTOGEN_TEAM = Format("AutoGen team state", _is_team, _read_team, exact=True)
-"""Saved states of AutoGen's teams."""

@@ -123,4 +123,3 @@ def _value(node: ast.expr) -> Any:
 
 
 BFCL = Format("BFCL result", _matches, one_run(_read), exact=True)
-"""BFCL's result files."""

@@ -129,4 +129,3 @@ def _is_spoken(line: dict[str, Any], content: Any) -> bool:
 
 
 CLAUDE_CODE = Format("Claude Code session", _matches, _read, group=_session)
-"""Claude Code's session files."""

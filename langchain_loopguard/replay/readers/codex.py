@@ -133,4 +133,3 @@ def _result(output: Any) -> tuple[Any, bool | None]:
 
 
 CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None, exact=True)
-"""Codex's rollout files."""

@@ -85,4 +85,3 @@ def _failed(item: dict[str, Any]) -> bool | None:
 
 
 CODEX_EXEC = Format("Codex exec events", _is_event, one_run(_read_exec), group=_thread, exact=True)
-"""What `codex exec --json` prints."""

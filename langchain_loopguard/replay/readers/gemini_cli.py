@@ -91,4 +91,3 @@ def _output(record: dict[str, Any]) -> Any:
 
 
 GEMINI_CLI = Format("Gemini CLI session", _matches, one_run(_read), group=_session, exact=True)
-"""Gemini CLI's session files."""

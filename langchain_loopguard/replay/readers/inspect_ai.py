@@ -41,7 +41,6 @@ _WINDOW = 2**27
 
 
 INSPECT_MESSAGES = dialect("inspect_ai messages", "arguments")
-"""Messages of inspect_ai."""
 
 
 def _is_sample(value: Any) -> bool:
@@ -123,4 +122,3 @@ def _unpacked(file: IO[bytes], entry: zipfile.ZipInfo, most: int) -> bytes:
 
 
 INSPECT_AI = Format("inspect_ai log", _matches, _read, exact=True)
-"""inspect_ai's logs and samples."""

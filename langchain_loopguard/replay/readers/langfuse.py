@@ -101,7 +101,6 @@ def _messages(given: Any) -> list[Any]:
 
 
 LANGFUSE_TRACE = Format("Langfuse trace", _is_trace, _read_traces)
-"""Traces of Langfuse's API."""
 
 LANGFUSE_ROWS = Format("Langfuse observations", _is_row, _read_rows, group=lambda _: "")
 """Observations of Langfuse, one a value."""

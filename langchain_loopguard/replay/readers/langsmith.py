@@ -91,4 +91,3 @@ LANGSMITH = Format(
     group=_trace,
     torn="the runs of a trace do not stand together: sort them by trace_id",
 )
-"""LangSmith's run exports, one run a value."""

@@ -78,4 +78,3 @@ def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
 
 
 OPENCODE = Format("opencode session", _matches, one_run(_read))
-"""opencode's session export."""

@@ -36,4 +36,3 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
 
 
 OWN = Format("loopguard", _matches, _read)
-"""The package's own form."""

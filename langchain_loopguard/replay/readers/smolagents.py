@@ -75,4 +75,3 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
 
 
 SMOLAGENTS = Format("smolagents run", _matches, one_run(_read), exact=True)
-"""smolagents' runs and steps."""

@@ -145,4 +145,3 @@ def _outcome(result: Any) -> tuple[Any, bool | None]:
 STREAM_JSON = Format(
     "stream-json of Cursor or Claude Code", _matches, _read, group=_session, exact=True
 )
-"""What Cursor's and Claude Code's command line prints as stream-json."""

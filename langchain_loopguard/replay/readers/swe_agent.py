@@ -117,4 +117,3 @@ def tool_of(action: str) -> str:
 
 
 SWE_AGENT = Format("SWE-agent trajectory", _matches, one_run(_read))
-"""SWE-agent's and mini-swe-agent's trajectories."""

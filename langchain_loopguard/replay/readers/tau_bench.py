@@ -51,4 +51,3 @@ def _outcome(value: dict[str, Any]) -> Outcome:
 
 
 TAU_BENCH = Format("tau-bench results", _matches, one_run(_read), exact=True)
-"""tau-bench's and tau2's results."""

@@ -108,4 +108,3 @@ def _call(part: dict[str, Any], name: Any) -> Event:
 
 
 VERCEL = Dialect("Vercel AI messages", _knows, events_by_message(_add))
-"""Model and UI messages of Vercel's AI SDK."""
