@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,7 @@ from langchain_loopguard.replay.calibrate import (
     CalibrationError,
     Calibrator,
     Grid,
-    MeasureWork,
+    measure,
     runs_needed,
 )
 from langchain_loopguard.replay.labels import LabelError, read_labels
@@ -85,7 +86,7 @@ def calibrate(
         raise typer.BadParameter(str(error), param_hint="--policy") from error
     calibrator = Calibrator(grid, allowed=max_false_ask, confidence=confidence)
     problems, runs = Problems(), 0
-    for measured in options.results(MeasureWork(grid, labels), problems):
+    for measured in options.results(partial(measure, grid=grid, labels=labels), problems):
         runs += 1
         calibrator.add(measured)
     result = calibrator.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +29,8 @@ from langchain_loopguard.cli.options import (
 )
 from langchain_loopguard.cli.output import target_of, write_whole
 from langchain_loopguard.policy import files_of
-from langchain_loopguard.replay.report import MOST_RUNS, DrawWork, Page
-from langchain_loopguard.replay.score import Scores, ScoreWork
+from langchain_loopguard.replay.report import MOST_RUNS, Page, draw_run
+from langchain_loopguard.replay.score import Scores, score_alone
 from langchain_loopguard.replay.totals import ReplayWork, Totals, names_of
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def report(
     """
     policy = options.load_policy()
     target = target_of(output, [*options.inputs, *files_of(options.policy)], force=force)
-    work = DrawWork(policy, unattended=unattended, content=show_content)
+    work = partial(draw_run, policy=policy, unattended=unattended, content=show_content)
     page = Page(printable(Path(options.policy).name), show_content, most)
     for drawn in options.results(work, page.problems):
         page.add(drawn)
@@ -189,7 +190,7 @@ def score(
     be read.
     """
     scores = Scores(top)
-    work = ScoreWork(options.load_policy())
+    work = partial(score_alone, policy=options.load_policy())
 
     def rows() -> Iterator[dict[str, Any]]:
         for made in options.results(work, scores.problems):

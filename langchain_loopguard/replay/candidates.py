@@ -197,23 +197,6 @@ class Measure:
         return max(saved[level] for saved, level in zip(self.saved, (*levels, 0), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureWork:
-    """Measures a run; made to be sent to another process.
-
-    Attributes:
-        grid: The candidates.
-        labels: As for `measure`.
-    """
-
-    grid: Grid
-    labels: Labels
-
-    def __call__(self, run: Conversation) -> Measure:
-        """Measure one run."""
-        return measure(run, self.grid, self.labels)
-
-
 def measure(conversation: Conversation, grid: Grid, labels: Labels | None = None) -> Measure:
     """Replay a run under every candidate that could interrupt it.
 

@@ -65,19 +65,6 @@ _LETTERS = {
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-@dataclass(frozen=True, slots=True)
-class DrawWork:
-    """Draws a run as `draw_run` does; made to be sent to another process."""
-
-    policy: LoopGuardPolicy
-    unattended: bool = False
-    content: bool = False
-
-    def __call__(self, run: Conversation) -> dict[str, Any]:
-        """Draw one run."""
-        return draw_run(run, self.policy, unattended=self.unattended, content=self.content)
-
-
 def draw_run(
     conversation: Conversation,
     policy: LoopGuardPolicy | None = None,

@@ -153,16 +153,10 @@ def conversation_of(run: Any) -> Conversation:
     return runs[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreWork:
-    """Scores a run, without its findings; made to be sent to another process."""
-
-    policy: LoopGuardPolicy
-
-    def __call__(self, run: Conversation) -> Score:
-        """Score one run."""
-        made = score(run, self.policy)
-        return replace(made, report=replace(made.report, steps=()))
+def score_alone(run: Conversation, policy: LoopGuardPolicy) -> Score:
+    """Score a run and leave out its steps, which are what takes space."""
+    made = score(run, policy)
+    return replace(made, report=replace(made.report, steps=()))
 
 
 @dataclass(slots=True)
