@@ -1,4 +1,4 @@
-"""How does a guard stand around an agent's and a tools node, in their places?
+"""What runs in the place of an agent's node and of a tools node that `add_loop_guard` guards?
 
 It begins the turn at the start, adds warnings to what the agent reads, decides before the tools
 and reads their results behind them, so the counts are saved with the results. Must not know how

@@ -1,9 +1,10 @@
 """How does an adapter take a step through the guard?
 
-Read, check, resolve, ask, decide, settle, emit, save: in this order, and only here. An adapter
-finds the step, hands over how its host asks a person, and carries out what comes back. A fault on
-the way is logged and the step goes on unguarded; what a person said, and the host's own signals,
-are never treated as a fault.
+Read, check, resolve, decide, ask, settle, emit: in this order, and only in `take`. Where a person
+is asked, it is decided again with the answer. An adapter finds the step, hands over how its host
+asks, carries out what comes back, and saves the counts with it (`open` and `save`). A fault on the
+way is logged and the step goes on unguarded; what a person said, and the host's own signals, are
+never treated as a fault.
 
 Must not know a host: nothing of LangGraph is imported, so the callback handler works without it.
 """
@@ -233,12 +234,15 @@ class Gate:
             InvalidResumeError: If the answer is none. The question stays open.
         """
         calls, can_ask, question = step.decided_calls, ask is not None, None
+        # A step that was counted before, whose question is put again, must stay open: reading only
+        # what stands before it would close it, and its results would never be recorded.
         if key_of(step.message) != reader.counts.last:
             self.read(reader, messages[: step.index])
         try:
             decision = reader.check(step, caller)
             if not decision.findings:  # Nearly every step; nothing further is to be emitted.
                 self.telemetry.stats.add("checked")
+                # Without a finding the calls run, in every mode.
                 outcome = decide(decision, step, mode="warn", can_ask=False, options=self.options)
                 return Passed(step, decision, outcome)
             asked = reader.counts.asked_before(decision)

@@ -143,18 +143,18 @@ class LoopGuardNode(NodeCallable):
         return self._decide(state)
 
     def _decide(self, state: Any) -> Command[Any]:
-        way = self._way(state)
+        way = self._where_to(state)
         if isinstance(way, LastAnswer):
             way = way.finish(self._guard.wrap_up_model.invoke(way.history))
         return way
 
     async def _adecide(self, state: Any) -> Command[Any]:
-        way = self._way(state)
+        way = self._where_to(state)
         if isinstance(way, LastAnswer):
             way = way.finish(await self._guard.wrap_up_model.ainvoke(way.history))
         return way
 
-    def _way(self, state: Any) -> Command[Any] | LastAnswer:
+    def _where_to(self, state: Any) -> Command[Any] | LastAnswer:
         guard, messages = self._guard, self._guard.messages(state)
         ends = ends_of(messages)
         if ends.get("as") == "raise":
@@ -169,8 +169,8 @@ class LoopGuardNode(NodeCallable):
         reader = guard.gate.open(counts, messages)
         if reader is None:
             return Command(goto=self.tools_node if step.waiting else self.agent)
-        if self._ran(reader, step, known=bool(counts)):
-            return self._take_in(reader, step, messages)
+        if self._tools_ran(reader, step, known=bool(counts)):
+            return self._read_results(reader, step, messages)
         passed = guard.decide(reader, step, messages)
         if passed is None:
             return Command(goto=self.tools_node if step.waiting else self.agent)
@@ -179,7 +179,7 @@ class LoopGuardNode(NodeCallable):
             return guard.last_answer(passed, messages, lambda said: self._go(self.end, said, saved))
         return self._carry_out(state, passed, messages, saved, known=counts is not None)
 
-    def _ran(self, reader: Reader, step: MessageStep, *, known: bool) -> bool:
+    def _tools_ran(self, reader: Reader, step: MessageStep, *, known: bool) -> bool:
         """Tell whether the tools have run, so that only their results are to be read."""
         if known:
             return key_of(step.message) == reader.counts.last
@@ -213,7 +213,7 @@ class LoopGuardNode(NodeCallable):
             goto = self.tools_node if shown is state else Send(self.tools_node, shown)
         return self._go(goto, guard.written(passed, messages, added), counts)
 
-    def _take_in(
+    def _read_results(
         self, reader: Reader, step: MessageStep, messages: list[BaseMessage]
     ) -> Command[Any]:
         guard = self._guard

@@ -1,4 +1,4 @@
-"""What does the middleware change in the request to a model, and in its answer?
+"""What does the middleware change in the request to a model, and in the model's answer?
 
 Warnings stand in the request only, so the saved thread stays as the tools wrote it. A last answer
 is asked for without tools. Results that two guards gave for one call are taken out, since a model

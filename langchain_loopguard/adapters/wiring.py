@@ -131,7 +131,7 @@ def add_loop_guard(
         wrap_node(builder, tools, guard.tools, guard.atools)
         wrap_node(builder, agent, guard.agent, guard.aagent)
         _begin_at_start(builder, guard)
-    _lead(builder, guard, agent, tools, end, watched=on_detected != "observe")
+    _connect(builder, guard, agent, tools, end, watched=on_detected != "observe")
     builder.nodes[tools].runnable.loop_guard = guard.gate  # type: ignore[union-attr]
     return builder
 
@@ -192,7 +192,7 @@ def _leads_on(builder: _Builder, node: str) -> bool:
     return edges or joins or bool(builder.branches.get(node) or builder.nodes[node].ends)
 
 
-def _lead(
+def _connect(
     builder: _Builder, guard: Around, agent: str, tools: str, end: str, *, watched: bool
 ) -> None:
     """Make the edges that lack, and have those out of the tools end a run that the guard ends."""

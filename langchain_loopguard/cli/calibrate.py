@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,7 @@ from langchain_loopguard.cli.options import (
     table_of,
 )
 from langchain_loopguard.cli.output import target_of, write_whole
+from langchain_loopguard.langchain.cost import number_of
 from langchain_loopguard.policy import files_of, policy_text
 from langchain_loopguard.replay.calibrate import (
     FACTORS,
@@ -35,7 +37,7 @@ from langchain_loopguard.replay.calibrate import (
     CalibrationError,
     Calibrator,
     Grid,
-    MeasureWork,
+    measure,
     runs_needed,
 )
 from langchain_loopguard.replay.labels import LabelError, read_labels
@@ -84,7 +86,7 @@ def calibrate(
         raise typer.BadParameter(str(error), param_hint="--policy") from error
     calibrator = Calibrator(grid, allowed=max_false_ask, confidence=confidence)
     problems, runs = Problems(), 0
-    for measured in options.results(MeasureWork(grid, labels), problems):
+    for measured in options.results(partial(measure, grid=grid, labels=labels), problems):
         runs += 1
         calibrator.add(measured)
     result = calibrator.result()
@@ -118,7 +120,9 @@ def _print(result: Calibration, output: Path, unused: int) -> None:
     counts = f"{result.good:,} good, {result.loops:,} labelled as loops, {result.others:,} others"
     lines = [f"Runs: {counts}."]
     if result.doubles:
-        lines.append(f"{_runs(result.doubles)} left out: the same happened in another one.")
+        lines.append(
+            f"{number_of(result.doubles, 'run')} left out: the same happened in another one."
+        )
     if unused:
         lines.append(f"{unused:,} of the labels name no run that was read.")
     for line in lines:
@@ -137,13 +141,13 @@ def _print(result: Calibration, output: Path, unused: int) -> None:
 
 def _verdict(result: Calibration, output: Path) -> list[str]:
     allowed, sure = _percent(result.allowed), f"{100 * result.confidence:.4g} % confidence"
-    proposal = result.proposal
+    proposal, needed = result.proposal, number_of(result.needed, "good run")
     if proposal is not None:
         caught = f" It catches {proposal.loops:,} of {result.loops:,} labelled loops."
         return [
             f"Proposed: {result.change}.",
-            f"It interrupts {proposal.asked:,} of {_runs(result.tested, 'good')} it was tested on:"
-            f" of runs like these at most {_percent(proposal.bound)}, with {sure}."
+            f"It interrupts {proposal.asked:,} of {number_of(result.tested, 'good run')} it was"
+            f" tested on: of runs like these at most {_percent(proposal.bound)}, with {sure}."
             + (caught if result.loops else ""),
             f"Written to {output}. To use it: LoopGuardPolicy.from_file({str(output)!r})",
         ]
@@ -151,7 +155,7 @@ def _verdict(result: Calibration, output: Path) -> list[str]:
         return [
             "There is no good run. A run is good when its outcome is success, or when it is",
             "labelled benign (--label FILE).",
-            f"{_runs(result.needed, 'good')} are needed to show that at most {allowed} are asked",
+            f"{needed} are needed to show that at most {allowed} are asked",
             "about. Nothing was written.",
         ]
     if not result.rows:
@@ -169,7 +173,7 @@ def _verdict(result: Calibration, output: Path) -> list[str]:
         f"No policy can be shown to interrupt at most {allowed} of good runs: even with every",
         f"number {FACTORS[0]:g} times as high, {loosest.asked:,} of {result.tested:,} are",
         "interrupted. Nothing was written.",
-        f"With so many, {_runs(more, 'good')} would be needed.",
+        f"With so many, {number_of(more, 'good run')} would be needed.",
     ]
 
 
@@ -239,7 +243,7 @@ def _promotion(found: Promotion) -> list[str]:
     good, (caught, failed) = len(found.good), found.caught
     allowed, sure = _percent(found.allowed), f"{100 * found.confidence:.4g} % confidence"
     lines = [
-        f"{_threads(len(found.threads))}: {good:,} ended well, {failed:,} failed.",
+        f"{number_of(len(found.threads), 'conversation')}: {good:,} ended well, {failed:,} failed.",
         f"Of the {good:,} that ended well, {found.asked:,} would have been interrupted:",
         f"of conversations like these at most {_percent(found.bound)}, with {sure}.",
     ]
@@ -251,19 +255,12 @@ def _promotion(found: Promotion) -> list[str]:
     else:
         lines.append(
             f"That is more than the {allowed} allowed: go on observing. With {found.asked:,}"
-            f" interrupted, {_threads(found.needed)} that ended well would be enough."
+            f" interrupted, {number_of(found.needed, 'conversation')} that ended well would be"
+            " enough."
         )
     return lines
-
-
-def _threads(count: int) -> str:
-    return f"{count:,} conversation" + ("" if count == 1 else "s")
 
 
 def _percent(share: float) -> str:
     """Write a share; a bound is never rounded down."""
     return f"{math.ceil(share * 10_000 - 1e-9) / 100:.4g} %"
-
-
-def _runs(count: int, kind: str = "") -> str:
-    return " ".join(filter(None, (f"{count:,}", kind, "run" if count == 1 else "runs")))

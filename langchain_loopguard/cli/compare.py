@@ -15,7 +15,7 @@ from langchain_loopguard.cli.options import (
     note,
     percent_of,
     print_problems,
-    stream_json,
+    read_through,
     table_of,
 )
 from langchain_loopguard.replay.compare import CompareWork, Standing, incident_run, systems
@@ -62,18 +62,12 @@ def compare(
                 standing.add(report)
             yield _as_dict(last, standings)
 
-    if as_json:
-        stream_json(
-            "",
-            rows(),
-            lambda: {
-                "systems": [standing.as_dict() for standing in standings],
-                "problems": problems.as_dicts(),
-            },
-        )
-    else:
-        for _ in rows():
-            pass
+    def rest() -> dict[str, Any]:
+        listed = [standing.as_dict() for standing in standings]
+        return {"systems": listed, "problems": problems.as_dicts()}
+
+    read_through(rows(), rest, as_json=as_json)
+    if not as_json:
         _print(standings, problems, last)
     end(problems, standings[0].all.runs)
 

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from langchain_loopguard.demo.agent import run_guarded, run_unguarded
 from langchain_loopguard.demo.scripts import failing_call, incident
+from langchain_loopguard.langchain.cost import times_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,9 +200,9 @@ def _tell_guarded(teller: Teller, script: Script, policy: LoopGuardPolicy) -> Ru
     with bar:
         log = run_guarded(script, policy, move, ask)
     if log.warned:
-        teller.say(f"Warned {_times(len(log.warned))}, first after call {log.warned[0]}.")
+        teller.say(f"Warned {times_of(len(log.warned))}, first after call {log.warned[0]}.")
     if log.asked:
-        teller.say(f"Asked {_times(len(log.asked))}; {len(log.ran)} calls ran. The last message:")
+        teller.say(f"Asked {times_of(len(log.asked))}; {len(log.ran)} calls ran. The last message:")
         teller.say(log.final_text, style="italic")
     return log
 
@@ -218,11 +219,7 @@ def _rules(policy: LoopGuardPolicy) -> str:
 
 
 def _novelty(ran: Ran) -> str:
-    return f"this result came {_times(ran.seen)} before" if ran.seen else "a new result"
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return f"this result came {times_of(ran.seen)} before" if ran.seen else "a new result"
 
 
 def _call_text(request: dict[str, Any]) -> str:

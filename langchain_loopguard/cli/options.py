@@ -239,8 +239,17 @@ def printable(text: str) -> str:
     return visible(mask_secrets(text))
 
 
-def stream_json(start: str, rows: Iterable[Any], rest: Callable[[], dict[str, Any]]) -> None:
-    """Print one JSON object with its runs as they come, so that no list of them is kept."""
+def read_through(
+    rows: Iterable[Any], rest: Callable[[], dict[str, Any]], *, as_json: bool, start: str = ""
+) -> None:
+    """Read all runs; with `as_json` print one JSON object with them as they come.
+
+    So no list of them is kept. `rest` gives what stands behind them, `start` is what stands before.
+    """
+    if not as_json:
+        for _ in rows:
+            pass
+        return
     typer.echo(f'{{{start}"runs": [', nl=False)
     comma = ""
     for row in rows:

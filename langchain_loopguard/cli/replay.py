@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +24,13 @@ from langchain_loopguard.cli.options import (
     percent_of,
     print_problems,
     printable,
-    stream_json,
+    read_through,
     table_of,
 )
 from langchain_loopguard.cli.output import target_of, write_whole
 from langchain_loopguard.policy import files_of
-from langchain_loopguard.replay.report import MOST_RUNS, DrawWork, Page
-from langchain_loopguard.replay.score import Scores, ScoreWork
+from langchain_loopguard.replay.report import MOST_RUNS, Page, draw_run
+from langchain_loopguard.replay.score import Scores, score_alone
 from langchain_loopguard.replay.totals import ReplayWork, Totals, names_of
 
 if TYPE_CHECKING:
@@ -61,12 +62,9 @@ def replay(
             totals.add(row)
             yield row.as_dict()
 
-    if as_json:
-        start = f'"policy": {json.dumps(options.policy)}, '
-        stream_json(start, rows(), totals.as_dict)
-    else:
-        for row in options.results(work, totals.problems):
-            totals.add(row)
+    start = f'"policy": {json.dumps(options.policy)}, '
+    read_through(rows(), totals.as_dict, as_json=as_json, start=start)
+    if not as_json:
         _print_totals(totals, options.policy)
     end(totals.problems, totals.all.runs, code=1 if totals.all.asked else 0)
 
@@ -163,7 +161,7 @@ def report(
     """
     policy = options.load_policy()
     target = target_of(output, [*options.inputs, *files_of(options.policy)], force=force)
-    work = DrawWork(policy, unattended=unattended, content=show_content)
+    work = partial(draw_run, policy=policy, unattended=unattended, content=show_content)
     page = Page(printable(Path(options.policy).name), show_content, most)
     for drawn in options.results(work, page.problems):
         page.add(drawn)
@@ -192,29 +190,30 @@ def score(
     be read.
     """
     scores = Scores(top)
-    work = ScoreWork(options.load_policy())
+    work = partial(score_alone, policy=options.load_policy())
 
     def rows() -> Iterator[dict[str, Any]]:
         for made in options.results(work, scores.problems):
             scores.add(made)
             yield made.as_dict()
 
-    if as_json:
-        stream_json("", rows(), scores.as_dict)
-    else:
-        for _ in rows():
-            pass
-        console = console_for_tables()
-        if scores.lowest:
-            columns = ("run", "score", "steps", "wasted", "why")
-            table = table_of("Runs with the lowest scores", *columns, texts=("run", "why"))
-            names = names_of([one.report for one in scores.lowest])
-            for name, one in zip(names, scores.lowest, strict=True):
-                told = (f"{one.value:.2f}", f"{one.steps:,}", f"{one.wasted:,}")
-                table.add_row(Text(printable(name)), *told, Text(printable(one.report.why)))
-            console.print(table)
-        if scores.runs:
-            note(console, f"Mean score {scores.mean:.3f} of {scores.runs:,} runs.", "bold")
-        print_problems(console, scores.problems, scores.runs)
+    read_through(rows(), scores.as_dict, as_json=as_json)
+    if not as_json:
+        _print_scores(scores)
     low = least is not None and scores.runs > 0 and scores.minimum < least
     end(scores.problems, scores.runs, code=1 if low else 0)
+
+
+def _print_scores(scores: Scores) -> None:
+    console = console_for_tables()
+    if scores.lowest:
+        columns = ("run", "score", "steps", "wasted", "why")
+        table = table_of("Runs with the lowest scores", *columns, texts=("run", "why"))
+        names = names_of([one.report for one in scores.lowest])
+        for name, one in zip(names, scores.lowest, strict=True):
+            told = (f"{one.value:.2f}", f"{one.steps:,}", f"{one.wasted:,}")
+            table.add_row(Text(printable(name)), *told, Text(printable(one.report.why)))
+        console.print(table)
+    if scores.runs:
+        note(console, f"Mean score {scores.mean:.3f} of {scores.runs:,} runs.", "bold")
+    print_problems(console, scores.problems, scores.runs)

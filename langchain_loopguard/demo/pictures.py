@@ -7,7 +7,6 @@ Each function gets what was counted and returns a figure; nothing is judged here
 from __future__ import annotations
 
 import sys
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -18,7 +17,7 @@ from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.demo.scripts import incident
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -83,17 +82,6 @@ def call_rows(runs: Mapping[str, Sequence[str]]) -> Figure:
     return _plain(fig, ax)
 
 
-def growing_cost(runs: Mapping[str, Sequence[int]], what: str) -> Figure:
-    """Draw how what each run has spent adds up, call by call."""
-    fig, ax = plt.subplots(figsize=(9, 2.8))
-    for colour, (name, spent) in zip((KNOWN, NEW, ASK), runs.items(), strict=False):
-        ax.plot(range(1, len(spent) + 1), list(accumulate(spent)), color=colour, label=name)
-    ax.set_xlabel("model call")
-    ax.set_ylabel(what)
-    ax.legend(frameon=False)
-    return _plain(fig, ax)
-
-
 def rule_counts(counts: Mapping[str, Sequence[int]], asks_at: Mapping[str, int]) -> Figure:
     """Draw a rule's count after each step, and the number at which it asks.
 
@@ -132,32 +120,6 @@ def ranked(columns: Mapping[str, Mapping[str, float]]) -> Figure:
         _plain(fig, ax, "top", "right", "bottom")
     axes[0][0].invert_yaxis()
     return fig
-
-
-def limit_line(
-    points: Iterable[tuple[float, float]], limit: float, *, x: str, y: str, reached: str
-) -> Figure:
-    """Draw a value that falls until it is below a limit, and mark where it is.
-
-    Args:
-        points: The values of x and y.
-        limit: The limit of y.
-        x: What x is.
-        y: What y is.
-        reached: What to write where y is first within the limit.
-    """
-    at = list(points)
-    fig, ax = plt.subplots(figsize=(9, 2.8))
-    ax.plot(
-        [one for one, _ in at], [other for _, other in at], color=KNOWN, marker="o", markersize=3
-    )
-    ax.axhline(limit, color=ASK, linestyle="--", linewidth=1)
-    within = [one for one, other in at if other <= limit]
-    if within:
-        ax.axvline(within[0], color=NEW, linewidth=1)
-        ax.text(within[0], ax.get_ylim()[1], f" {reached}", color=NEW, va="top")
-    ax.set(xlabel=x, ylabel=y)
-    return _plain(fig, ax)
 
 
 def incident_picture() -> Figure:

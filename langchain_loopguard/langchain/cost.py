@@ -63,11 +63,21 @@ def cost_of(messages: Sequence[BaseMessage], end: int, steps: int) -> dict[str, 
     return cost
 
 
+def number_of(count: int, thing: str) -> str:
+    """Write how many things there are."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def times_of(count: int) -> str:
+    """Write how often something came."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
 def cost_in_words(cost: Mapping[str, Any], since: str) -> str:
     """Say it to a person in a sentence that begins with `since`."""
-    parts = [_number(cost["calls"], "tool call"), _number(cost["model_calls"], "model call")]
+    parts = [number_of(cost["calls"], "tool call"), number_of(cost["model_calls"], "model call")]
     if "total_tokens" in cost:
-        parts.append(_number(cost["total_tokens"], "token"))
+        parts.append(number_of(cost["total_tokens"], "token"))
     time = f", in {cost['seconds']:,} seconds" if cost.get("seconds", 0) >= 1 else ""
     return f"{since}: {', '.join(parts)}{time}."
 
@@ -75,7 +85,3 @@ def cost_in_words(cost: Mapping[str, Any], since: str) -> str:
 def _time_of(message: BaseMessage) -> int | None:
     found = _TIMED_ID.search(message.id or "")
     return int(found[1] + found[2], 16) if found else None
-
-
-def _number(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.calls import call_name
 from langchain_loopguard.core.decision import Action, Finding
-from langchain_loopguard.langchain.cost import cost_in_words, cost_of, steps_before
+from langchain_loopguard.langchain.cost import (
+    cost_in_words,
+    cost_of,
+    number_of,
+    steps_before,
+    times_of,
+)
 from langchain_loopguard.langchain.masks import mask_value
 
 if TYPE_CHECKING:
@@ -86,8 +92,8 @@ def make_question(
     repeated = [_shown_step(one, shows) for one in before]
     lines = [decision.to_person, cost_in_words(cost, "Since the loop began")]
     if asked.times:
-        more = in_all["calls"]
-        lines.insert(0, wording.say("asked_again", times=_times(asked.times), calls=_calls(more)))
+        told = {"times": times_of(asked.times), "calls": number_of(in_all["calls"], "call")}
+        lines.insert(0, wording.say("asked_again", **told))
         lines.append(cost_in_words(in_all, "Over all questions"))
     last = next((text for one in reversed(repeated) for text in one["results"]), "")
     if last:
@@ -221,14 +227,6 @@ def _arguments(call: Mapping[str, Any], shows: str) -> dict[str, Any]:
         return args
     # Screens need an object; arguments that could not be parsed are shown as they came.
     return {} if args is None else {"input": args}
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
-
-
-def _calls(count: int) -> str:
-    return f"{count:,} call" if count == 1 else f"{count:,} calls"
 
 
 def json_value(value: Any) -> Any:

@@ -7,7 +7,7 @@ in whether the streak is one of calls, of whole messages or of outputs.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.rules.base import Steps, ToolNames
@@ -31,14 +31,7 @@ if TYPE_CHECKING:
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 
 
-class StreakConfig(PresetConfig):
-    """Numbers for a streak of equal calls."""
-
-    starts_again: ClassVar[bool] = False
-    """Whether a hit starts the streak again."""
-
-
-class _Streak(PresetRule[StreakConfig]):
+class _Streak(PresetRule["StreakConfig"]):
     def __init__(self, config: StreakConfig, *parts: Memory) -> None:
         self.streak = Streak()
         super().__init__(config, self.streak, *parts)
@@ -61,11 +54,19 @@ class _Streak(PresetRule[StreakConfig]):
         return hit
 
 
+class StreakConfig(PresetConfig):
+    """Numbers for a streak of equal calls."""
+
+    counts: ClassVar[type[PresetRule[Any]]] = _Streak
+
+    starts_again: ClassVar[bool] = False
+    """Whether a hit starts the streak again."""
+
+
 class KimiCode(StreakConfig):
     """kimi-code's repeat breaker: equal calls in a row across the steps of one turn."""
 
     title = "kimi-code"
-    counts = _Streak
     rising = (("notes_at", "stop_at"),)
     rule: Literal["kimi_code"] = "kimi_code"
     notes_at: Steps = (3, 5, 8)
@@ -76,7 +77,6 @@ class DeepseekHarness(StreakConfig):
     """deepseek-harness' repeat reminder: equal calls in a row, until a user speaks."""
 
     title = "deepseek-harness"
-    counts = _Streak
     rising = (("notes_at", "ask_at"),)
     rule: Literal["deepseek_harness"] = "deepseek_harness"
     notes_at: Steps = (3, 5)
@@ -87,7 +87,6 @@ class Cline(StreakConfig):
     """Cline's `LoopDetectionTracker`: equal calls next to each other; a user resets nothing."""
 
     title = "Cline"
-    counts = _Streak
     turn_clears = False
     rising = (("note_at", "stop_at"),)
     rule: Literal["cline"] = "cline"
@@ -99,7 +98,6 @@ class RooCode(StreakConfig):
     """Roo Code's `ToolRepetitionDetector`: the call after so many repeats is stopped."""
 
     title = "Roo Code"
-    counts = _Streak
     turn_clears = False
     starts_again = True
     rule: Literal["roo_code"] = "roo_code"
@@ -115,7 +113,6 @@ class Pr46272(StreakConfig):
     """opencode #46272: ten equal calls in a row within a user turn end the run."""
 
     title = "opencode #46272"
-    counts = _Streak
     rule: Literal["pr_46272"] = "pr_46272"
     stop_at: Count = 10
 
@@ -124,7 +121,6 @@ class OpencodeV1(StreakConfig):
     """opencode v1's `doom_loop`: three equal calls running within one message."""
 
     title = "opencode v1"
-    counts = _Streak
     known_by = "raw"
     within_message = True
     rule: Literal["opencode_v1"] = "opencode_v1"

@@ -34,22 +34,7 @@ _READ = 60
 """Calls of one message that are read: the search for cycles of any length costs the square."""
 
 
-class CycleConfig(PresetConfig):
-    """Numbers for a cycle of calls."""
-
-    laps: int
-
-    @property
-    def longest(self) -> int:
-        """The longest period; without a number of its own the message's length bounds it."""
-        return getattr(self, "longest_period", _READ // self.laps)
-
-    def action(self, hits: int) -> Action:
-        """Say what the system does at its `hits`-th hit."""
-        raise NotImplementedError
-
-
-class _Cycle(PresetRule[CycleConfig]):
+class _Cycle(PresetRule["CycleConfig"]):
     def __init__(self, config: CycleConfig) -> None:
         self.hits = Streak()
         self.window = Window(_READ if config.within_message else config.longest * config.laps)
@@ -74,11 +59,27 @@ class _Cycle(PresetRule[CycleConfig]):
         return window_hit(action, kind, laps, config.laps, window.last(period * laps))
 
 
+class CycleConfig(PresetConfig):
+    """Numbers for a cycle of calls."""
+
+    counts = _Cycle
+
+    laps: int
+
+    @property
+    def longest(self) -> int:
+        """The longest period; without a number of its own the message's length bounds it."""
+        return getattr(self, "longest_period", _READ // self.laps)
+
+    def action(self, hits: int) -> Action:  # noqa: ARG002 - for most each hit is alike
+        """Say what the system does at its `hits`-th hit."""
+        return Action.ASK
+
+
 class GeminiCli(CycleConfig):
     """gemini-cli's `LoopDetectionService`: five equal laps of one to five calls."""
 
     title = "gemini-cli"
-    counts = _Cycle
     known_by = "raw"
     rule: Literal["gemini_cli"] = "gemini_cli"
     longest_period: Annotated[int, Field(ge=1, le=10)] = 5
@@ -95,28 +96,18 @@ class Pr47797(CycleConfig):
     """opencode #47797: three equal laps of one to ten calls; asks at every call of the cycle."""
 
     title = "opencode #47797"
-    counts = _Cycle
     rule: Literal["pr_47797"] = "pr_47797"
     longest_period: Annotated[int, Field(ge=1, le=10)] = 10
     laps: Annotated[int, Field(ge=2, le=5)] = 3
-
-    def action(self, hits: int) -> Action:  # noqa: ARG002 - each hit is alike
-        """Ask."""
-        return Action.ASK
 
 
 class Pr47845(CycleConfig):
     """opencode #47845: three equal laps within one message; nothing is kept to the next one."""
 
     title = "opencode #47845"
-    counts = _Cycle
     within_message = True
     rule: Literal["pr_47845"] = "pr_47845"
     laps: Annotated[int, Field(ge=2)] = 3
-
-    def action(self, hits: int) -> Action:  # noqa: ARG002 - each hit is alike
-        """Ask."""
-        return Action.ASK
 
 
 class _OpenHands(PresetRule["OpenHands"]):

@@ -14,7 +14,7 @@ import orjson
 from xxhash import xxh3_128_digest
 
 from langchain_loopguard.core.rules import OWN_RULES
-from langchain_loopguard.replay.run import replay, with_rules
+from langchain_loopguard.replay.run import replay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +93,8 @@ class Grid:
         ]
         fixed = [rule for place, rule in enumerate(policy.rules) if place not in self.places]
         self.tightest = self.at([len(FACTORS) - 1] * len(self.places))
-        self.fixed = with_rules(policy, tuple(fixed))
-        self.alone = [[with_rules(policy, (rule,)) for rule in tried] for tried in self._variants]
+        self.fixed = _with_rules(policy, fixed)
+        self.alone = [[_with_rules(policy, [rule]) for rule in tried] for tried in self._variants]
 
     def rule(self, tuned: int, level: int) -> RuleConfig:
         """Return a tuned rule at a level."""
@@ -105,7 +105,7 @@ class Grid:
         rules = list(self.policy.rules)
         for tuned, (place, level) in enumerate(zip(self.places, levels, strict=True)):
             rules[place] = self._variants[tuned][level]
-        return self.policy.model_copy(update={"rules": tuple(rules)})
+        return _with_rules(self.policy, rules)
 
     def change_at(self, levels: Sequence[int]) -> str:
         """Say in words how the policy at these levels differs from the one to start from."""
@@ -135,6 +135,11 @@ class Grid:
                     change = f"{tighter.rule} {numbers_of(looser)} -> {numbers_of(tighter)}"
                     rungs.append(Rung(tuple(levels), change))
         return rungs
+
+
+def _with_rules(policy: LoopGuardPolicy, rules: Sequence[RuleConfig]) -> LoopGuardPolicy:
+    """Copy a policy with other rules; it judges failures as the whole policy does."""
+    return policy.model_copy(update={"rules": tuple(rules)})
 
 
 def asking_fields(rule: RuleConfig) -> list[str]:
@@ -190,23 +195,6 @@ class Measure:
             return -1
         # What is not tuned has one level.
         return max(saved[level] for saved, level in zip(self.saved, (*levels, 0), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureWork:
-    """Measures a run; made to be sent to another process.
-
-    Attributes:
-        grid: The candidates.
-        labels: As for `measure`.
-    """
-
-    grid: Grid
-    labels: Labels
-
-    def __call__(self, run: Conversation) -> Measure:
-        """Measure one run."""
-        return measure(run, self.grid, self.labels)
 
 
 def measure(conversation: Conversation, grid: Grid, labels: Labels | None = None) -> Measure:

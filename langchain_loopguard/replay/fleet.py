@@ -135,16 +135,10 @@ class Block:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class Dealer:
-    """Has the portions of a table dealt out by the workers, each by one of them."""
-
-    pool: Executor
-
-    def __call__(self, portions: Sequence[Portion], folder: str, shares: int) -> None:
-        """Deal them out, and wait until all are."""
-        for done in [self.pool.submit(Portion.deal, one, folder, shares) for one in portions]:
-            done.result()
+def deal(pool: Executor, portions: Sequence[Portion], folder: str, shares: int) -> None:
+    """Have the workers deal out the portions of a table, each by one of them, and wait for all."""
+    for done in [pool.submit(Portion.deal, one, folder, shares) for one in portions]:
+        done.result()
 
 
 def find_pieces(

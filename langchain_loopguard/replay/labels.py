@@ -41,45 +41,40 @@ def read_labels(path: str | Path) -> dict[LabelKey, str]:
         text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LabelError(f"{path}: not a text in UTF-8") from error
+    read = _json_rows if text.lstrip()[:1] == "{" else _csv_rows
     labels: dict[LabelKey, str] = {}
-    for number, row in _json_rows(text) if text.lstrip()[:1] == "{" else _csv_rows(text):
+    for number, row in read(path, text):
         run, label, source = (row.get(name) for name in ("id", "label", "source"))
-        wrong = ""
         if type(run) not in {str, int} or run == "":
-            wrong = str(row.get(_WRONG) or "needs an id")
-        elif label not in LABELS:
-            wrong = f"the label must be one of {', '.join(LABELS)}"
-        if wrong:
-            raise LabelError(f"{path}, line {number}: {wrong}")
+            raise LabelError(f"{path}, line {number}: needs an id")
+        if label not in LABELS:
+            allowed = ", ".join(LABELS)
+            raise LabelError(f"{path}, line {number}: the label must be one of {allowed}")
         labels[str(source) if source else None, str(run)] = str(label)
     return labels
 
 
-_WRONG = "\0"
-"""The key under which a row that cannot be read says why."""
-
-
-def _json_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_rows(path: str | Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            yield number, {_WRONG: "not JSON"}
-        else:
-            wrong = {_WRONG: "must be an object with id and label"}
-            yield number, row if isinstance(row, dict) else wrong
+            raise LabelError(f"{path}, line {number}: not JSON") from None
+        if not isinstance(row, dict):
+            raise LabelError(f"{path}, line {number}: must be an object with id and label")
+        yield number, row
 
 
-def _csv_rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(path: str | Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     lines = csv.DictReader(text.splitlines())
     lines.fieldnames = [name.strip().lower() for name in lines.fieldnames or ()]
     if not {"id", "label"} <= set(lines.fieldnames):
-        yield 1, {_WRONG: "the header must name the columns id and label"}
+        raise LabelError(f"{path}, line 1: the header must name the columns id and label")
     try:
         for row in lines:
             texts = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
             yield lines.line_num, texts
     except csv.Error as error:
-        yield lines.line_num, {_WRONG: f"not CSV: {error}"}
+        raise LabelError(f"{path}, line {lines.line_num}: not CSV: {error}") from error

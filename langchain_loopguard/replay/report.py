@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import heapq
 import json
 import re
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
@@ -24,6 +24,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.langchain.cost import number_of
 from langchain_loopguard.langchain.masks import (
     mask_secrets,
     mask_value,
@@ -62,19 +63,6 @@ _LETTERS = {
     "refused": "r",
 }
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-
-
-@dataclass(frozen=True, slots=True)
-class DrawWork:
-    """Draws a run as `draw_run` does; made to be sent to another process."""
-
-    policy: LoopGuardPolicy
-    unattended: bool = False
-    content: bool = False
-
-    def __call__(self, run: Conversation) -> dict[str, Any]:
-        """Draw one run."""
-        return draw_run(run, self.policy, unattended=self.unattended, content=self.content)
 
 
 def draw_run(
@@ -234,7 +222,7 @@ class Page:
     most: int = MOST_RUNS
     problems: Problems = field(default_factory=Problems)
     all: Tally = field(default_factory=Tally)
-    _kept: list[tuple[tuple[int, int, int], dict[str, Any]]] = field(default_factory=list)
+    _kept: list[tuple[int, int, int, dict[str, Any]]] = field(default_factory=list)
     _outcomes: dict[str, Tally] = field(default_factory=dict)
 
     def add(self, run: dict[str, Any]) -> None:
@@ -242,11 +230,8 @@ class Page:
         self.all.add(run)
         self._outcomes.setdefault(run["o"], Tally()).add(run)
         # The number read keeps the order, and keeps runs from being compared.
-        entry = ((run["a"], run["d"], -self.all.runs), run)
-        if len(self._kept) < self.most:
-            heapq.heappush(self._kept, entry)
-        else:
-            heapq.heappushpop(self._kept, entry)
+        insort(self._kept, (-run["a"], -run["d"], self.all.runs, run))
+        del self._kept[self.most :]
 
     def render(self) -> str:
         """Write the page as HTML."""
@@ -265,15 +250,15 @@ class Page:
         """Say the counts in a sentence."""
         quiet, warned, asked, stopped = (self.all.actions[action] for action in Action)
         return (
-            f"{_number(self.all.runs, 'run')} with {_number(self.all.calls, 'call')}: {quiet:,}"
+            f"{number_of(self.all.runs, 'run')} with {number_of(self.all.calls, 'call')}: {quiet:,}"
             f" quiet, {warned:,} warned, {asked:,} asked, {stopped:,} stopped;"
-            f" {_number(self.all.saved, 'call')} saved."
+            f" {number_of(self.all.saved, 'call')} saved."
         )
 
     def _data(self) -> dict[str, Any]:
         tools: dict[str, int] = {}
         sources: dict[str, int] = {}
-        kept = [run for _, run in sorted(self._kept, key=lambda entry: -entry[0][2])]
+        kept = [run for *_, run in sorted(self._kept, key=lambda entry: entry[2])]
         same = Counter((run["s"], run["i"]) for run in kept)
         listed = []
         for run in kept:
@@ -321,7 +306,3 @@ def _json_for_html(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"))
     return re.sub("[<>&]", lambda found: _ESCAPES[found[0]], text)
-
-
-def _number(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"

@@ -10,7 +10,7 @@ The one file of `replay` that knows what the guard's records look like inside.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_loopguard.core.decision import Action
 from langchain_loopguard.core.guard import LoopGuard
@@ -176,8 +176,3 @@ def _report(conversation: Conversation, walk: _Walk) -> ReplayReport:
         findings=tuple(walk.findings),
         steps=tuple(walk.steps or ()),
     )
-
-
-def with_rules(policy: LoopGuardPolicy, rules: tuple[Any, ...]) -> LoopGuardPolicy:
-    """Copy a policy with other rules that judges failures as the whole policy does."""
-    return policy.model_copy(update={"rules": rules})

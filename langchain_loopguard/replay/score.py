@@ -11,7 +11,7 @@ messages as they are; `loop_evaluator` has the form of an evaluator, `assert_no_
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -153,16 +153,10 @@ def conversation_of(run: Any) -> Conversation:
     return runs[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreWork:
-    """Scores a run, without its findings; made to be sent to another process."""
-
-    policy: LoopGuardPolicy
-
-    def __call__(self, run: Conversation) -> Score:
-        """Score one run."""
-        made = score(run, self.policy)
-        return replace(made, report=replace(made.report, steps=()))
+def score_alone(run: Conversation, policy: LoopGuardPolicy) -> Score:
+    """Score a run and leave out its steps, which are what takes space."""
+    made = score(run, policy)
+    return replace(made, report=replace(made.report, steps=()))
 
 
 @dataclass(slots=True)
@@ -181,10 +175,10 @@ class Scores:
         self.runs += 1
         self.total += made.value
         self.minimum = min(self.minimum, made.value)
-        if self.keep and made.findings:
-            heapq.heappush(self._low, (-made.value, self.runs, made))
-            if len(self._low) > self.keep:
-                heapq.heappop(self._low)
+        if made.findings:
+            # The number read keeps the order, and keeps scores from being compared.
+            insort(self._low, (made.value, self.runs, made))
+            del self._low[self.keep :]
 
     @property
     def mean(self) -> float:
@@ -194,7 +188,7 @@ class Scores:
     @property
     def lowest(self) -> list[Score]:
         """The runs in which something was found with the lowest scores, lowest first."""
-        return [made for _, _, made in sorted(self._low, key=lambda one: (-one[0], one[1]))]
+        return [made for _, _, made in self._low]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sums in JSON types."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from langchain_loopguard.replay.readers import Format
-    from langchain_loopguard.replay.readers.checkpoints import Thread
+    from langchain_loopguard.replay.readers.checkpoints import Store, Thread
 
 MAX_DOCUMENT = MAX_LINE
 """Bytes of one JSON document that is no list, and of one run that is spread over many lines."""
@@ -151,7 +151,7 @@ class Document:
         yield from Items(self.source, [(1, value)], 0, unit="value").read()
 
 
-def open_store(address: str) -> SqliteStore | PostgresStore:
+def open_store(address: str) -> Store:
     """Open a checkpointer's file or database.
 
     Raises:

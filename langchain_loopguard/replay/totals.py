@@ -6,7 +6,7 @@ the number of runs.
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -196,17 +196,15 @@ class Totals:
         report = row.report
         self.all.add(report)
         self.by_outcome.setdefault(report.outcome, Group()).add(report)
-        if report.looped and self.keep:
-            entry = (report.saved, -self.all.runs, row)
-            if len(self._top) < self.keep:
-                heapq.heappush(self._top, entry)
-            else:
-                heapq.heappushpop(self._top, entry)
+        if report.looped:
+            # The number read keeps the order, and keeps rows from being compared.
+            insort(self._top, (-report.saved, self.all.runs, row))
+            del self._top[self.keep :]
 
     @property
     def top(self) -> list[Row]:
         """The kept runs, the one with the most calls saved first."""
-        return [row for _, _, row in sorted(self._top, key=lambda one: (-one[0], -one[1]))]
+        return [row for _, _, row in self._top]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts in JSON types."""

@@ -16,6 +16,7 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from langchain_loopguard.replay.conversation import Conversation, Problem, WorkError
@@ -102,7 +103,7 @@ def work_on_runs(
     if dask is not None:
         from langchain_loopguard.replay import fleet  # noqa: PLC0415 - an extra
 
-        with fleet.cluster(dask) as (pool, workers), Tables(fleet.Dealer(pool)) as tables:
+        with fleet.cluster(dask) as (pool, workers), Tables(partial(fleet.deal, pool)) as tables:
             pieces = fleet.find_pieces(pool, paths, threads, tables)
             yield from _in_pool(pool, pieces, work, workers * _AHEAD, progress, sources)
         return

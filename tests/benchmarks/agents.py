@@ -5,6 +5,8 @@ call a step with a new result, 20 steps a run. Each guard is set against the sam
 one, and the middleware against LangChain's own `ToolCallLimitMiddleware`, which counts calls and
 has the same kind of hooks. All take turns within one process, a run each, so that a busy moment
 hits all of them; compared is the processor's time, in the median of all rounds.
+
+`blocks` writes what is found as the marked tables of `adapters/README.md`.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import ToolCallLimitMiddleware
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.errors import GraphRecursionError
 from rich.table import Table
 
 from langchain_loopguard import LoopGuardCallbackHandler, add_loop_guard
 from langchain_loopguard.middleware import LoopGuardMiddleware
 from tests.adapters.guarded import builder_for
+from tests.evaluation.tables import markdown_table
 from tests.hosts import ScriptedChatModel, agent_graph, ai_calls, tool_node_graph
 
 STEPS = 20
@@ -36,18 +41,17 @@ class _Model(ScriptedChatModel):
         return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
 
 
-def _respond(messages: Sequence[BaseMessage]) -> AIMessage:
-    step = len(messages) // 2
-    return AIMessage("done") if step >= STEPS else ai_calls([("work", {"n": step})], step)
-
-
-def parts() -> tuple[ScriptedChatModel, list[BaseTool]]:
+def parts(steps: int = STEPS) -> tuple[ScriptedChatModel, list[BaseTool]]:
     """Make a model that makes one new call a step, and the tool, whose result is new each time."""
+
+    def respond(messages: Sequence[BaseMessage]) -> AIMessage:
+        step = len(messages) // 2
+        return AIMessage("done") if step >= steps else ai_calls([("work", {"n": step})], step)
 
     def work(n: int) -> str:
         return f"line {n}\nother {n}"
 
-    return _Model(respond=_respond), [
+    return _Model(respond=respond), [
         StructuredTool.from_function(func=work, name="work", description="Works.")
     ]
 
@@ -64,32 +68,61 @@ def plain_graph(chat: Any, tools: Sequence[Any], *, saver: Any = None) -> Any:
     return tool_node_graph(chat, tools, checkpointer=saver)
 
 
-AGENTS: dict[str, Callable[[], Any]] = {
-    "create_agent": lambda: agent_graph(*parts()),
-    "create_agent, ToolCallLimitMiddleware": lambda: agent_graph(
-        *parts(), middleware=[ToolCallLimitMiddleware(run_limit=1000)]
+AGENTS: dict[str, Callable[[int], Any]] = {
+    "create_agent": lambda steps: agent_graph(*parts(steps)),
+    "create_agent, ToolCallLimitMiddleware": lambda steps: agent_graph(
+        *parts(steps), middleware=[ToolCallLimitMiddleware(run_limit=1000)]
     ),
-    "create_agent, LoopGuardMiddleware": lambda: agent_graph(
-        *parts(), middleware=[LoopGuardMiddleware(**_OPTIONS)]
+    "create_agent, LoopGuardMiddleware": lambda steps: agent_graph(
+        *parts(steps), middleware=[LoopGuardMiddleware(**_OPTIONS)]
     ),
-    "create_agent, LoopGuardCallbackHandler": lambda: agent_graph(*parts()),
-    "graph": lambda: plain_graph(*parts()),
-    "graph, add_loop_guard": lambda: guarded_graph(*parts(), **_OPTIONS),
+    "create_agent, LoopGuardCallbackHandler": lambda steps: agent_graph(*parts(steps)),
+    "create_agent, a handler that does nothing": lambda steps: agent_graph(*parts(steps)),
+    "graph": lambda steps: plain_graph(*parts(steps)),
+    "graph, add_loop_guard": lambda steps: guarded_graph(*parts(steps), **_OPTIONS),
 }
+"""Makes an agent that works for so many steps."""
 
-PAIRS: dict[tuple[str, str], float] = {
+PAIRS: dict[tuple[str, str], float | None] = {
     ("create_agent, LoopGuardMiddleware", "create_agent, ToolCallLimitMiddleware"): 1.15,
     ("create_agent, LoopGuardCallbackHandler", "create_agent"): 1.15,
+    ("create_agent, a handler that does nothing", "create_agent"): None,
     ("graph, add_loop_guard", "graph"): 1.15,
 }
 """A guard and what it is set against -> how many times its time the guard may take."""
 
+_LIMIT = 25
+"""LangGraph's `recursion_limit` unless set otherwise."""
+
+
+def _handlers(name: str) -> list[BaseCallbackHandler]:
+    made = {
+        "create_agent, LoopGuardCallbackHandler": lambda: LoopGuardCallbackHandler(**_OPTIONS),
+        "create_agent, a handler that does nothing": BaseCallbackHandler,
+    }
+    return [made[name]()] if name in made else []
+
+
+def most_turns() -> dict[str, int]:
+    """Count how many tool turns each agent can finish under the default `recursion_limit`."""
+    return {name: _most_turns(make, _handlers(name)) for name, make in AGENTS.items()}
+
+
+def _most_turns(make: Callable[[int], Any], handlers: list[BaseCallbackHandler]) -> int:
+    config: Any = {"recursion_limit": _LIMIT, "callbacks": handlers}
+    for turns in range(_LIMIT // 2, 0, -1):  # A turn is two super-steps at least.
+        try:
+            make(turns).invoke({"messages": [HumanMessage("go")]}, config)
+        except GraphRecursionError:
+            continue
+        return turns
+    return 0
+
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
     """Measure everything this file asks: milliseconds a step, and the ratios."""
-    agents = {name: make() for name, make in AGENTS.items()}
-    handlers = {name: [] for name in AGENTS}
-    handlers["create_agent, LoopGuardCallbackHandler"] = [LoopGuardCallbackHandler(**_OPTIONS)]
+    agents = {name: make(STEPS) for name, make in AGENTS.items()}
+    handlers = {name: _handlers(name) for name in AGENTS}
     times: dict[str, list[float]] = {name: [] for name in AGENTS}
     order = list(AGENTS)
     for number in range(5 if quick else 60):
@@ -100,6 +133,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
                 times[name].append(spent)
     return {
         "steps": STEPS,
+        "turns": most_turns(),
         "ms_a_step": {name: statistics.median(found) / STEPS for name, found in times.items()},
         "ratios": [
             {"guard": one, "over": other, "goal": goal, "ratio": _ratio(times[one], times[other])}
@@ -129,10 +163,26 @@ def tables(found: Mapping[str, Any]) -> list[Table]:
     table.title = f"Processor time of {found['steps']} steps"
     for row in found["ratios"]:
         times = [f"{found['ms_a_step'][row[which]]:.2f}" for which in ("guard", "over")]
-        met = "yes" if row["ratio"] <= row["goal"] else "[bold]no[/bold]"
-        numbers = (f"{row['ratio']:.3f}", f"{row['goal']:.2f}", met)
+        goal = row["goal"]
+        met = "" if goal is None else "yes" if row["ratio"] <= goal else "[bold]no[/bold]"
+        numbers = (f"{row['ratio']:.3f}", "" if goal is None else f"{goal:.2f}", met)
         table.add_row(row["guard"], row["over"], *times, *numbers)
     return [table]
 
 
-__all__ = ["guarded_graph", "measure", "plain_graph", "tables"]
+def blocks(found: Mapping[str, Any]) -> dict[str, str]:
+    """Write the marked blocks of `adapters/README.md`; a ratio that misses its goal is bold."""
+    turns = [[name, str(most)] for name, most in found["turns"].items()]
+    times = []
+    for row in found["ratios"]:
+        goal, ratio = row["goal"], f"{row['ratio']:.2f}"
+        missed = goal is not None and row["ratio"] > goal
+        goal = "none" if goal is None else f"{goal:.2f}"
+        times.append([row["guard"], row["over"], f"**{ratio}**" if missed else ratio, goal])
+    return {
+        "turns": markdown_table(["agent", "tool turns"], turns),
+        "times": markdown_table(["guard", "beside", "ratio", "goal"], times),
+    }
+
+
+__all__ = ["blocks", "guarded_graph", "measure", "most_turns", "plain_graph", "tables"]

@@ -1,10 +1,12 @@
 """What does a guard cost? One command measures it and prints tables.
 
     python -m tests.benchmarks.run [--json FILE] [--quick] [--only NAME]... [--peers-python FILE]
+    python -m tests.benchmarks.run --only agents --write-docs
 
 Each question is a file beside this one and is measured in a process of its own, one after the
 other; all of them take some ten minutes. On a machine that does other things meanwhile the
-columns that compare are right and the others too high.
+columns that compare are right and the others too high. `--write-docs` puts the figures of `agents`
+into `adapters/README.md`, in the place of its marked blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ from typing import Any
 
 from rich.console import Console
 
+from tests.evaluation.tables import with_blocks
+
 QUESTIONS = ("core", "agents", "checkpoints", "startup", "peers")
+
+README = Path(__file__).parents[2] / "langchain_loopguard" / "adapters" / "README.md"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(table)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if options.write_docs:
+        blocks = _question("agents").blocks(results["agents"])
+        text = README.read_text(encoding="utf-8")
+        README.write_text(with_blocks(text, blocks), encoding="utf-8")
     return 0
 
 
@@ -55,6 +65,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="where all figures are written")
     parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--only", action="append", choices=QUESTIONS, metavar="NAME")
+    parser.add_argument("--write-docs", action="store_true", help="rewrite adapters/README.md")
     parser.add_argument(
         "--peers-python",
         metavar="FILE",
@@ -62,7 +73,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="the interpreter of an environment with the peers",
     )
     parser.add_argument("--part", help=argparse.SUPPRESS)
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.write_docs and "agents" not in (options.only or QUESTIONS):
+        parser.error("--write-docs needs the figures of agents")
+    return options
 
 
 def _question(name: str) -> Any:

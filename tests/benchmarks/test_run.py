@@ -11,6 +11,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_loopguard import LoopGuard
 from tests.benchmarks import agents, checkpoints, core, peers, run, startup
 from tests.benchmarks.made import SIZES, made
+from tests.evaluation.tables import with_blocks, written_blocks
+
+TEXT = run.README.read_text(encoding="utf-8")
+BLOCKS = written_blocks(TEXT)
 
 
 def test_it_prints_a_table_and_writes_the_figures(tmp_path, capsys):
@@ -56,3 +60,29 @@ def test_the_guard_finds_nothing_in_what_is_measured():
         result = {"tool_call_id": item.call["id"], "content": item.result}
         assert not decision.findings
         assert not guard.record_results(decision.record, [result]).findings
+
+
+def test_the_documents_turns_are_those_of_the_command():
+    found = {"turns": agents.most_turns(), "ratios": []}
+    assert BLOCKS["turns"] == agents.blocks(found)["turns"]
+
+
+def test_the_documents_times_have_the_commands_form():
+    rows = [line.strip("| ").split(" | ") for line in BLOCKS["times"].splitlines()[2:]]
+    ratios = [
+        {"guard": guard, "over": over, "goal": goal, "ratio": float(row[2].strip("*"))}
+        for row, ((guard, over), goal) in zip(rows, agents.PAIRS.items(), strict=True)
+    ]
+    assert BLOCKS["times"] == agents.blocks({"turns": {}, "ratios": ratios})["times"]
+
+
+def test_the_command_rewrites_its_blocks_and_nothing_else(tmp_path, monkeypatch):
+    found = {"turns": {"graph": 3}, "ratios": [], "steps": 1, "ms_a_step": {}}
+    written = tmp_path / "README.md"
+    written.write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr(run, "README", written)
+    monkeypatch.setattr(run, "_apart", lambda *_: found)
+    assert run.main(["--only", "agents", "--write-docs"]) == 0
+    text = written.read_text(encoding="utf-8")
+    assert written_blocks(text) == agents.blocks(found)
+    assert with_blocks(text, BLOCKS) == TEXT

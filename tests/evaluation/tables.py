@@ -1,4 +1,8 @@
-"""The tables of the evaluation: on a terminal, and as the marked blocks of `core/README.md`."""
+"""The tables of the evaluation: on a terminal, and as the marked blocks of `core/README.md`.
+
+A block begins with `<!-- evaluation: its name -->` and ends with `<!-- end -->`. The benchmarks
+write theirs in the same way.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ MACHINE_BLOCKS = ("times",)
 """Blocks whose figures differ from machine to machine."""
 
 _BLOCK = re.compile(
-    r"(?P<open><!-- evaluation: (?P<name>\w+) -->\n)(?P<text>.*?)(?P<end><!-- end -->)", re.DOTALL
+    r"(?P<open><!-- \w+: (?P<name>\w+) -->\n)(?P<text>.*?)(?P<end><!-- end -->)", re.DOTALL
 )
 
 
@@ -29,7 +33,7 @@ def goals_table(goals: list[dict[str, Any]]) -> str:
         ]
         for goal in goals
     ]
-    return _table(["measure", "first core", "goal", "measured"], rows)
+    return markdown_table(["measure", "first core", "goal", "measured"], rows)
 
 
 def scores_table(scores: dict[str, dict[str, dict[str, int]]], prefix: str) -> str:
@@ -40,7 +44,7 @@ def scores_table(scores: dict[str, dict[str, dict[str, int]]], prefix: str) -> s
         [task.removeprefix(prefix), *[in_short(one[name]) for name in columns]]
         for task, one in shown.items()
     ]
-    return _table(["", *columns.values()], rows)
+    return markdown_table(["", *columns.values()], rows)
 
 
 def parts_table(mechanisms: dict[str, dict[str, Any]]) -> str:
@@ -55,7 +59,7 @@ def parts_table(mechanisms: dict[str, dict[str, Any]]) -> str:
         ]
         for name, found in mechanisms.items()
     ]
-    return _table(
+    return markdown_table(
         [
             "part switched off",
             "runs better with / without / other",
@@ -79,12 +83,12 @@ def misses_table(wrong: dict[str, dict[str, str]]) -> str:
         late = [one for one, told in wrong[name].items() if "was expected" in told]
         stopped = [one for one in wrong[name] if one not in missed and one not in late]
         rows.append([name, str(len(missed)), str(len(late)), ", ".join(stopped) or "none"])
-    return _table(["set", "loops missed", "loops found late", "good work stopped"], rows)
+    return markdown_table(["set", "loops missed", "loops found late", "good work stopped"], rows)
 
 
 def classes_table(classes: dict[str, list[int]]) -> str:
     """Show how many loops of each kind are found."""
-    return _table(
+    return markdown_table(
         ["what the loop looks like", "found", "of"],
         [[name, str(found), str(of)] for name, (found, of) in classes.items()],
     )
@@ -120,6 +124,7 @@ def with_blocks(text: str, new: dict[str, str]) -> str:
     return _BLOCK.sub(put, text)
 
 
-def _table(heads: list[str], rows: list[list[str]]) -> str:
+def markdown_table(heads: list[str], rows: list[list[str]]) -> str:
+    """Write a table as the documents hold it."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join([f"| {' | '.join(line)} |" for line in lines])

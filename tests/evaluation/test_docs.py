@@ -1,11 +1,15 @@
 """Is every figure in `core/README.md` what the command gives, and is its table the core's?"""
 
 import re
+from itertools import count
 
 import pytest
 
 from langchain_loopguard.core.evidence import TABLE, Progress, Said
-from langchain_loopguard.core.policy import Policy
+from langchain_loopguard.core.kinds import NAMES as NAMES_OF_KINDS
+from langchain_loopguard.core.policy import IGNORED_ARGUMENTS, Policy
+from langchain_loopguard.core.rules import Ceiling, Error, InVain, Repeat, Stall
+from tests.core.story import call, said
 from tests.evaluation import tables
 from tests.evaluation.ablation import NONE
 from tests.evaluation.mechanisms import MECHANISMS
@@ -112,3 +116,81 @@ def test_the_readmes_numbers_are_the_policys():
         ["", str(vain.ask_again)],
         ["", f"{cycle.rounds} rounds"],
     ]
+
+
+def names_in(text):
+    return re.findall(r"`(\w+)`", text)
+
+
+def test_the_readmes_names_of_tools_are_the_kinds():
+    rows = re.findall(r"^\| ([a-z ]+) \| (`[`\w ]+`) \| .+ \|$", TEXT, re.MULTILINE)
+    kinds = {"only reads": "read_only", "changes": "changing"}
+    said = {kinds.get(kind, kind): names_in(names) for kind, names in rows if kind != "handoff"}
+    assert said == {kind: names.split() for kind, names in NAMES_OF_KINDS.items()}
+
+
+def test_the_readmes_arguments_that_are_left_out_are_the_policys():
+    listed = TEXT.partition("### Arguments left out\n\n")[2].partition("\n\n")[0]
+    assert tuple(names_in(listed)) == IGNORED_ARGUMENTS
+
+
+_numbers = count(1)
+LINES = "one line\nanother line\na third line"
+
+
+def _new(tool):
+    """A step that says something that was not known."""
+    number = next(_numbers)
+    words = "".join("abcdefghij"[int(digit)] for digit in str(number))
+    return call(tool, n=number, say=f"{words} one\n{words} two\n{words} three")
+
+
+def _other(tool, say, **more):
+    return call(tool, n=next(_numbers), say=say, **more)
+
+
+STEPS = {
+    "NEW: says something new, its tool only reads": lambda: _new("read_file"),
+    "NEW: says something new, another tool": lambda: _new("bash"),
+    "NEW: the receipt of a new change": lambda: _other("edit", "known"),
+    "open: may have changed something": lambda: _other("frobnicate", "known"),
+    "open: changed nothing (a new error, a first short result of a tool that reads, thoughts)": (
+        lambda: _other("read_file", "known")
+    ),
+    "NONE": lambda: _other("read_file", LINES),
+}
+LOOPS = {
+    "*repeat*": (Repeat(), lambda: call("read_file", path="a", say=LINES)),
+    "*stall*": (Stall(), lambda: _other("read_file", LINES)),
+    "*ceiling*, unbroken": (Ceiling(), lambda: call("edit", x=1, say=f"row {next(_numbers)}")),
+    "*error*": (Error(), lambda: _other("api", "refused", fails=True)),
+    "*in vain*": (InVain(), lambda: _other("search", "none")),
+}
+"""The column, and a step of the loop that the rule finds."""
+EFFECTS = {
+    "nothing": 0,
+    "counts": -1,
+    "clears": 3,
+    "clears calls that only read; others ask at 12": 3,
+    "asks at 12; the next NONE is free": 4 + 1,
+}
+"""What a cell says -> how many steps of the loop more, of which three came before, it takes."""
+
+EFFECTS_TABLE = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in TEXT.partition("| the step |")[2].partition("\n\n")[0].splitlines()
+]
+
+
+@pytest.mark.parametrize("row", EFFECTS_TABLE[2:], ids=lambda row: row[0][:40])
+@pytest.mark.parametrize("column", LOOPS)
+def test_the_readmes_effects_are_the_rules(row, column):
+    rule, loop = LOOPS[column]
+
+    def steps_until_asked(*between):
+        first = [call("look", say=LINES), call("look", say="known\nnone"), loop(), loop(), loop()]
+        told = [*first, *between, *[loop() for _ in range(40)]]
+        return said(*told, rules=(rule,))[1 if column != "*ceiling*, unbroken" else 2]
+
+    more = steps_until_asked(STEPS[row[0]]()) - steps_until_asked() - 1
+    assert more == EFFECTS[row[1 + EFFECTS_TABLE[0].index(column)]]

@@ -1,8 +1,9 @@
 """Finds the format of a value, and reads the conversations in a list of values.
 
 The keys of a value decide, never a file's name. One file holds one reader for one format; a new
-format is a file and a line in `FORMATS`. What a reader gives is looked at again: a run whose
-values hold calls that were not found is a problem, not a run without calls.
+format is a file and a line in `_SPECIAL`, or in `chat.DIALECTS` for a form of chat messages. What a
+reader gives is looked at again: a run whose values hold calls that were not found is a problem, not
+a run without calls.
 """
 
 from __future__ import annotations

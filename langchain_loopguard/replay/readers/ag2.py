@@ -17,26 +17,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
 from langchain_loopguard.replay.readers import openai_chat
 from langchain_loopguard.replay.readers.base import (
     Dialect,
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     blocks_of,
     call,
     dicts_of,
     events_by_message,
     first_text,
+    located,
+    one_run,
     parsed_arguments,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from langchain_loopguard.replay.conversation import Event
 
 
@@ -64,7 +61,6 @@ def _events_of(messages: list[Any]) -> list[Event]:
 
 
 AG2 = Dialect("AG2 chat history", _knows, _events_of)
-"""AG2's chat history."""
 
 
 # --- The event log of AG2 1.x ---------------------------------------------------------------------
@@ -74,21 +70,18 @@ def _matches(value: Any) -> bool:
     return value["type"].startswith("ag2.") and isinstance(value["data"], dict)
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    log = _Log()
+def _read(run: Events, values: list[Any]) -> None:
+    log = _Log(run)
     for number, value in enumerate(values, 1):
-        try:
+        with located(f"event {number}"):
             log.add(value["type"].rpartition(".")[2], value["data"])
-        except ConversationError as error:
-            raise ConversationError(f"event {number}: {error}") from None
-    yield Conversation(place.source, place.name, tuple(log.events.events))
 
 
 class _Log:
     """Adds events one by one, each call and each result once."""
 
-    def __init__(self) -> None:
-        self.events = Events()
+    def __init__(self, events: Events) -> None:
+        self.events = events
         self._calls: set[str] = set()
         self._results: set[str] = set()
 
@@ -129,5 +122,4 @@ class _Log:
         self.events.result(call_id, content, failed="error" in data or "Error" in kind)
 
 
-AG2_EVENTS = Format("AG2 event log", _matches, _read, group=lambda _: "", exact=True)
-"""AG2's event logs."""
+AG2_EVENTS = Format("AG2 event log", _matches, one_run(_read), group=lambda _: "", exact=True)

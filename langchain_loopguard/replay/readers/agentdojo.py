@@ -20,27 +20,42 @@ from langchain_loopguard.replay.readers.base import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_loopguard.replay.conversation import Outcome
 
 
-def _knows(message: Any) -> bool:
-    calls = message.get("tool_calls")
-    return isinstance(calls, list) and any(
-        isinstance(one["function"], str) and "args" in one for one in calls
-    )
+def dialect(
+    name: str, arguments: str, outcome_of: Callable[[dict[str, Any]], Outcome] = lambda _: "unknown"
+) -> Dialect:
+    """Describe messages whose calls have the tool's name under `function`.
 
+    Args:
+        name: The dialect's name.
+        arguments: The key of a call's arguments.
+        outcome_of: As in `Dialect`.
+    """
 
-def _add(events: Events, message: dict[str, Any]) -> None:
-    role = message.get("role")
-    if role == "user":
-        events.user()
-    elif role == "assistant":
-        given = dicts_of(message.get("tool_calls"), "tool_calls")
-        events.step([call(one.get("id"), one.get("function"), one.get("args")) for one in given])
-    elif role == "tool":
-        error = message.get("error")
-        content = message.get("content") or error
-        events.result(message.get("tool_call_id"), content, failed=error is not None)
+    def knows(message: Any) -> bool:
+        calls = message.get("tool_calls")
+        return isinstance(calls, list) and any(
+            isinstance(one["function"], str) and arguments in one for one in calls
+        )
+
+    def add(events: Events, message: dict[str, Any]) -> None:
+        role = message.get("role")
+        if role == "user":
+            events.user()
+        elif role == "assistant":
+            given = dicts_of(message.get("tool_calls"), "tool_calls")
+            events.step([call(c.get("id"), c.get("function"), c.get(arguments)) for c in given])
+        elif role == "tool":
+            error = message.get("error")
+            told = error.get("message") if isinstance(error, dict) else error
+            content = message.get("content") or told
+            events.result(message.get("tool_call_id"), content, failed=error is not None)
+
+    return Dialect(name, knows, events_by_message(add), outcome_of)
 
 
 def _outcome(run: dict[str, Any]) -> Outcome:
@@ -49,5 +64,4 @@ def _outcome(run: dict[str, Any]) -> Outcome:
     return "unknown"
 
 
-AGENTDOJO = Dialect("AgentDojo run", _knows, events_by_message(_add), _outcome)
-"""AgentDojo's runs."""
+AGENTDOJO = dialect("AgentDojo run", "args", _outcome)

@@ -101,4 +101,3 @@ def _is_error(content: Any) -> bool:
 
 
 ANTHROPIC = Dialect("Anthropic messages", has_blocks, events_by_message(add_message))
-"""Anthropic's messages."""

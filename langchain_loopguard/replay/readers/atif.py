@@ -27,6 +27,7 @@ from langchain_loopguard.replay.readers.base import (
     call,
     dicts_of,
     first_text,
+    located,
     sign_of_calls,
 )
 
@@ -52,10 +53,8 @@ def _trajectory(value: dict[str, Any], name: str, source: str) -> Iterator[Conve
         if step.get("source") == "user":
             events.user()
             continue
-        try:
+        with located(f"step {number}"):
             _add_step(events, step)
-        except ConversationError as error:
-            raise ConversationError(f"step {number}: {error}") from None
     if not events.calls and any(step.get("observation") for step in value["steps"]):
         raise ConversationError("its actions are no tool calls, and only those are read")
     yield Conversation(source, name, tuple(events.events))
@@ -83,4 +82,3 @@ def _add_step(events: Events, step: dict[str, Any]) -> None:
 
 
 ATIF = Format("ATIF trajectory", _matches, _read, exact=True)
-"""Harbor's trajectories."""

@@ -50,7 +50,9 @@ def _add(events: Events, message: dict[str, Any]) -> None:
     kind, content = message.get("type"), message.get("content")
     if kind in _TURNS and message.get("source") == "user":
         events.user()
-    elif kind == "ToolCallRequestEvent" or (kind == "AssistantMessage" and _is_list(content)):
+    elif kind == "ToolCallRequestEvent" or (
+        kind == "AssistantMessage" and isinstance(content, list)
+    ):
         given = dicts_of(content, "content")
         events.step(
             [call(c.get("id"), c.get("name"), parsed_arguments(c.get("arguments"))) for c in given],
@@ -59,9 +61,7 @@ def _add(events: Events, message: dict[str, Any]) -> None:
         )
     elif kind in _RESULTS:
         for one in dicts_of(content, "content"):
-            failed = one.get("is_error")
-            failed = failed if isinstance(failed, bool) else None
-            events.result(one.get("call_id"), one.get("content"), failed=failed)
+            events.result(one.get("call_id"), one.get("content"), failed=one.get("is_error"))
     elif kind == "CodeGenerationEvent":
         events.step([call(None, "code", {"code_blocks": message.get("code_blocks")})])
     elif kind == "CodeExecutionEvent":
@@ -71,12 +71,7 @@ def _add(events: Events, message: dict[str, Any]) -> None:
         events.result(None, result.get("output"), failed=failed)
 
 
-def _is_list(content: Any) -> bool:
-    return isinstance(content, list)
-
-
 AUTOGEN = Dialect("AutoGen messages", _knows, events_by_message(_add))
-"""Messages of AutoGen's AgentChat and of its model contexts."""
 
 
 def _is_team(value: Any) -> bool:
@@ -95,4 +90,3 @@ def _read_team(values: Values, place: Place) -> Iterator[Conversation]:
 
 
 AUTOGEN_TEAM = Format("AutoGen team state", _is_team, _read_team, exact=True)
-"""Saved states of AutoGen's teams."""

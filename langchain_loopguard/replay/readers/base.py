@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from langchain_loopguard.replay.conversation import ConversationError
+from langchain_loopguard.replay.conversation import Conversation, ConversationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from langchain_loopguard.replay.conversation import Conversation, Event, Outcome
+    from langchain_loopguard.replay.conversation import Event, Outcome
 
 Values: TypeAlias = "list[Any]"
 """JSON values that make one conversation: lines of a file, items of a list, rows of a table."""
@@ -47,7 +47,8 @@ class Format:
     Attributes:
         name: What a person knows it by.
         matches: Whether a value is of this format, by its keys alone.
-        read: Reads values of this format.
+        read: Reads values of this format: one value, or with `group` those of one run. Of a format
+            whose values hold one run, `one_run` makes it.
         group: For a format that spreads a run over several values: the key that the values of
             one run share, `None` for a value that belongs to the run before it. A format without
             it has one run, or several, in each value.
@@ -110,12 +111,16 @@ class Events:
     Attributes:
         events: The events so far.
         calls: How many calls they hold.
+        name: The conversation's id, empty where it names none.
+        outcome: How it ended.
     """
 
     def __init__(self) -> None:
         """Start without events."""
         self.events: list[Event] = []
         self.calls = 0
+        self.name = ""
+        self.outcome: Outcome = "unknown"
         self._step: Event | None = None
         self._by_id: dict[str, Event] = {}
 
@@ -158,23 +163,45 @@ class Events:
         else:
             self.more_calls([one])
 
-    def result(self, call_id: Any, content: Any, *, failed: bool | None = None) -> None:
+    def result(self, call_id: Any, content: Any, *, failed: Any = None) -> None:
         """Add what came back for a call.
 
         Args:
             call_id: The call's id; without one the result belongs to the latest step. The result
                 of a call that is not there is dropped.
             content: The content as it came.
-            failed: Whether the source says that the call failed; `None` when it says nothing, so
-                that the result has no status and the core reads its text.
+            failed: Whether the source says that the call failed. With anything but a bool it says
+                nothing, so that the result has no status and the core reads its text.
         """
         step = self._by_id.get(call_id) if isinstance(call_id, str) else self._step
         if step is None:
             return
         result = {"id": call_id, "content": content}
-        if failed is not None:
+        if isinstance(failed, bool):
             result["status"] = "error" if failed else "success"
         step["results"].append(result)
+
+
+def one_run(
+    fill: Callable[[Events, list[Any]], None],
+) -> Callable[[Values, Place], Iterator[Conversation]]:
+    """Make a format's `read` of a function that fills in the events of one run of its values."""
+
+    def read(values: Values, place: Place) -> Iterator[Conversation]:
+        run = Events()
+        fill(run, values)
+        yield Conversation(place.source, run.name or place.name, tuple(run.events), run.outcome)
+
+    return read
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Have the errors of what is read inside say where it stands."""
+    try:
+        yield
+    except ConversationError as error:
+        raise ConversationError(f"{where}: {error}") from None
 
 
 def events_by_message(

@@ -51,4 +51,3 @@ def _call(use: Any) -> Event:
 
 
 BEDROCK = Dialect("Bedrock Converse", _knows, events_by_message(_add))
-"""Messages of Bedrock's Converse API."""

@@ -16,21 +16,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     call,
     dicts_of,
     first_text,
+    one_run,
     parsed_arguments,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from langchain_loopguard.replay.conversation import Event
 
 _LONGEST = 20_000
@@ -46,18 +43,15 @@ def _matches(value: Any) -> bool:
     )
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        events = Events()
-        log = value.get("inference_log")
-        turns = [t for t in log if isinstance(t, dict)] if isinstance(log, list) else []
-        if any("begin_of_turn_query" in turn for turn in turns):
-            for turn in turns:
-                _add_turn(events, turn)
-        else:
-            _add_results(events, value.get("result"))
-        name = first_text(value, "id") or place.name
-        yield Conversation(place.source, name, tuple(events.events))
+def _read(run: Events, values: list[Any]) -> None:
+    run.name = first_text(values[0], "id")
+    log = values[0].get("inference_log")
+    turns = [t for t in log if isinstance(t, dict)] if isinstance(log, list) else []
+    if any("begin_of_turn_query" in turn for turn in turns):
+        for turn in turns:
+            _add_turn(run, turn)
+    else:
+        _add_results(run, values[0].get("result"))
 
 
 def _add_turn(events: Events, turn: dict[str, Any]) -> None:
@@ -128,5 +122,4 @@ def _value(node: ast.expr) -> Any:
         return ast.unparse(node)
 
 
-BFCL = Format("BFCL result", _matches, _read, exact=True)
-"""BFCL's result files."""
+BFCL = Format("BFCL result", _matches, one_run(_read), exact=True)

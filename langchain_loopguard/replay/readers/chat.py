@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.ag2 import AG2
 from langchain_loopguard.replay.readers.agentdojo import AGENTDOJO
 from langchain_loopguard.replay.readers.anthropic import ANTHROPIC
 from langchain_loopguard.replay.readers.autogen import AUTOGEN
 from langchain_loopguard.replay.readers.base import (
     Dialect,
+    Events,
     Format,
-    Place,
-    Values,
     as_dict,
     first_text,
+    one_run,
 )
 from langchain_loopguard.replay.readers.bedrock import BEDROCK
 from langchain_loopguard.replay.readers.cline import CLINE
@@ -163,23 +163,22 @@ def _format(dialect: Dialect) -> Format:
         messages = _all_messages(value)
         return bool(messages) and dialect_of(messages) is dialect
 
-    def read(values: Values, place: Place) -> Iterator[Conversation]:
-        for value in values:
-            messages = messages_in(value)
-            if not messages:
-                raise ConversationError("holds no messages")
-            name = first_text(value, *_IDS) or place.name
-            events = tuple(dialect.events_of(messages))
-            yield Conversation(place.source, name, events, dialect.outcome_of(as_dict(value)))
+    def read(run: Events, values: list[Any]) -> None:
+        messages = messages_in(values[0])
+        if not messages:
+            raise ConversationError("holds no messages")
+        run.name = first_text(values[0], *_IDS)
+        run.events = dialect.events_of(messages)
+        run.outcome = dialect.outcome_of(as_dict(values[0]))
 
-    return Format(dialect.name, matches, read)
-
-
-def _read_messages(values: Values, place: Place) -> Iterator[Conversation]:
-    yield Conversation(place.source, place.name, tuple(events_of(values)))
+    return Format(dialect.name, matches, one_run(read))
 
 
-MESSAGES = Format("chat messages", is_message, _read_messages, group=lambda _: "")
+def _read_messages(run: Events, values: list[Any]) -> None:
+    run.events = events_of(values)
+
+
+MESSAGES = Format("chat messages", is_message, one_run(_read_messages), group=lambda _: "")
 """Messages, one a value; their dialect is found when the run is whole."""
 
 CHATS: tuple[Format, ...] = tuple(_format(dialect) for dialect in DIALECTS)

@@ -7,7 +7,8 @@ any class become their plain data. Encrypted and pickled values are not read.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_loopguard.replay.conversation import ConversationError
 
@@ -58,20 +59,60 @@ class Write(NamedTuple):
     value: bytes | None
 
 
-class Store(Protocol):
-    """Where a checkpointer keeps its threads; only read."""
+class Store(ABC):
+    """Where a checkpointer keeps its threads; only read.
+
+    Both of LangGraph's checkpointers have one table of checkpoints, and one of writes.
+    """
+
+    writes_table = "writes"
+    """The table of the writes, and the column that holds what was written."""
+    value_column = "value"
+    order = "checkpoint_id, task_path, task_id, idx"
+    """The columns by which writes are sorted."""
 
     def threads(self) -> Iterator[Thread]:
         """List the threads, in the order of their names."""
+        rows = self.rows(
+            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints"
+            " ORDER BY thread_id, checkpoint_ns"
+        )
+        return (Thread(str(row[0]), str(row[1])) for row in rows)
 
     def steps(self, thread: Thread) -> dict[str, Step]:
         """Give each checkpoint by its id, the oldest first."""
+        rows = self.rows(
+            "SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints"
+            " WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id",
+            *thread,
+        )
+        return {row[0]: step(row[1], row[2]) for row in rows}
 
     def writes(self, thread: Thread) -> Iterator[Write]:
         """Give the writes, in order of checkpoint and task."""
+        rows = self.rows(
+            f"SELECT checkpoint_id, task_id, channel, type, {self.value_column}"  # noqa: S608
+            f" FROM {self.writes_table} WHERE thread_id = ? AND checkpoint_ns = ?"
+            f" ORDER BY {self.order}",
+            *thread,
+        )
+        return (Write(*row) for row in rows)
 
+    @abstractmethod
     def values(self, thread: Thread, checkpoint_id: str) -> dict[str, Any]:
         """Give the channels' values at a checkpoint, unpacked."""
+
+    @abstractmethod
+    def rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+        """Run a query, with `?` where its parameters stand.
+
+        Raises:
+            ConversationError: If the rows can't be read.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file, or disconnect."""
 
 
 def unpack(kind: str | None, value: bytes | None) -> Any:

@@ -45,8 +45,6 @@ _NOT_SPOKEN = (
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     kind = value.get("type")
     if kind in _KINDS:
         return "sessionId" in value or "parentUuid" in value
@@ -131,4 +129,3 @@ def _is_spoken(line: dict[str, Any], content: Any) -> bool:
 
 
 CLAUDE_CODE = Format("Claude Code session", _matches, _read, group=_session)
-"""Claude Code's session files."""

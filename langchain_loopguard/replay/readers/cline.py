@@ -103,4 +103,3 @@ def _events_of(messages: list[Any]) -> list[Event]:
 
 
 CLINE = Dialect("Cline conversation", _knows, _events_of)
-"""Cline's conversations."""

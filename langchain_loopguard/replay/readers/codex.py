@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
@@ -24,6 +24,7 @@ from langchain_loopguard.replay.readers.base import (
     Values,
     as_dict,
     first_text,
+    located,
     parsed_arguments,
 )
 from langchain_loopguard.replay.readers.openai_responses import Items
@@ -89,10 +90,8 @@ def _rollout(lines: list[dict[str, Any]]) -> Events:
             payload = {**payload, "output": content}
         else:
             failed = None
-        try:
+        with located(f"line {number} of the session"):
             items.add(payload, failed=failed)
-        except ConversationError as error:
-            raise ConversationError(f"line {number} of the session: {error}") from None
     items.flush()
     return events
 
@@ -134,4 +133,3 @@ def _result(output: Any) -> tuple[Any, bool | None]:
 
 
 CODEX = Format("Codex session", _is_rollout, _read_rollout, group=lambda _: None, exact=True)
-"""Codex's rollout files."""

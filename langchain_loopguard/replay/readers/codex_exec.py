@@ -9,21 +9,17 @@ Facts: Codex CLI 0.171 and its documentation of these events, read 2026-11.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     call,
     first_text,
+    one_run,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _EVENTS = frozenset(
     "thread.started turn.started turn.completed turn.failed item.started item.updated "
@@ -51,12 +47,12 @@ def _thread(value: dict[str, Any]) -> str | None:
     return first_text(value, "thread_id") or None
 
 
-def _read_exec(values: Values, place: Place) -> Iterator[Conversation]:
-    name, events, begun = "", Events(), set()
+def _read_exec(run: Events, values: list[Any]) -> None:
+    begun = set()
     for number, value in enumerate(values, 1):
-        name = name or first_text(value, "thread_id")
+        run.name = run.name or first_text(value, "thread_id")
         if value["type"] == "turn.started":
-            events.user()
+            run.user()
         item = as_dict(value.get("item"))
         kind = item.get("type")
         if not item or kind in _NO_CALLS:
@@ -64,15 +60,14 @@ def _read_exec(values: Values, place: Place) -> Iterator[Conversation]:
         if kind not in _CALLS:
             raise ConversationError(f"event {number}: an item of an unknown kind")
         # Item ids start again with every turn of a resumed thread.
-        item_id = f"{sum(e['type'] == 'human' for e in events.events)}.{first_text(item, 'id')}"
+        item_id = f"{sum(e['type'] == 'human' for e in run.events)}.{first_text(item, 'id')}"
         if item_id not in begun:
             begun.add(item_id)
             given = {key: item[key] for key in _CALLS[kind] if item.get(key) is not None}
             args = given.get("arguments", given) if kind == "mcp_tool_call" else given
-            events.begin(call(item_id, first_text(item, "tool") or kind, args))
+            run.begin(call(item_id, first_text(item, "tool") or kind, args))
         if value["type"] == "item.completed":
-            events.result(item_id, _output(item), failed=_failed(item))
-    yield Conversation(place.source, name or place.name, tuple(events.events))
+            run.result(item_id, _output(item), failed=_failed(item))
 
 
 def _output(item: dict[str, Any]) -> Any:
@@ -89,5 +84,4 @@ def _failed(item: dict[str, Any]) -> bool | None:
     return None
 
 
-CODEX_EXEC = Format("Codex exec events", _is_event, _read_exec, group=_thread, exact=True)
-"""What `codex exec --json` prints."""
+CODEX_EXEC = Format("Codex exec events", _is_event, one_run(_read_exec), group=_thread, exact=True)

@@ -104,4 +104,3 @@ def _events_of(messages: list[Any]) -> list[Event]:
 
 
 GEMINI = Dialect("Gemini contents", _knows, _events_of)
-"""Contents of the Gemini API."""

@@ -11,24 +11,20 @@ Facts: `chatRecordingTypes` and its service in @google/gemini-cli-core 0.61, rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     blocks_of,
     call,
     dicts_of,
     first_text,
+    one_run,
 )
 from langchain_loopguard.replay.readers.gemini import part_of, response_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ENDED = {"success": False, "error": True, "cancelled": None}
 _KINDS = frozenset({"user", "gemini", "info", "error", "warning"})
@@ -48,11 +44,10 @@ def _session(value: dict[str, Any]) -> str | None:
     return first_text(value, "sessionId") or None
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    name = ""
+def _read(run: Events, values: list[Any]) -> None:
     messages: dict[str, dict[str, Any]] = {}
     for number, value in enumerate(values, 1):
-        name = name or first_text(value, "sessionId")
+        run.name = run.name or first_text(value, "sessionId")
         if "$rewindTo" in value:
             ids = list(messages)
             target = value["$rewindTo"]
@@ -65,10 +60,8 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
             messages = {}
         for message in [*told, *([value] if value.get("type") in _KINDS else [])]:
             messages[first_text(message, "id") or str(len(messages))] = message
-    events = Events()
     for message in messages.values():
-        _add_record(events, message)
-    yield Conversation(place.source, name or place.name, tuple(events.events))
+        _add_record(run, message)
 
 
 def _add_record(events: Events, message: dict[str, Any]) -> None:
@@ -97,5 +90,4 @@ def _output(record: dict[str, Any]) -> Any:
     return (told[0] if len(told) == 1 else told) or result or record.get("resultDisplay")
 
 
-GEMINI_CLI = Format("Gemini CLI session", _matches, _read, group=_session, exact=True)
-"""Gemini CLI's session files."""
+GEMINI_CLI = Format("Gemini CLI session", _matches, one_run(_read), group=_session, exact=True)

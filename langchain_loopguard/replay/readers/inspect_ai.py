@@ -19,16 +19,13 @@ import zipfile
 from typing import IO, TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
+from langchain_loopguard.replay.readers.agentdojo import dialect
 from langchain_loopguard.replay.readers.base import (
-    Dialect,
-    Events,
     Format,
     Place,
     Values,
     as_dict,
-    call,
     dicts_of,
-    events_by_message,
     first_text,
 )
 
@@ -43,28 +40,7 @@ _WINDOW = 2**27
 """Bytes that unpacking may keep in memory, the most that zstd writes unless set otherwise."""
 
 
-def _knows(message: Any) -> bool:
-    calls = message.get("tool_calls")
-    return isinstance(calls, list) and any(
-        isinstance(one["function"], str) and "arguments" in one for one in calls
-    )
-
-
-def _add(events: Events, message: dict[str, Any]) -> None:
-    role = message.get("role")
-    if role == "user":
-        events.user()
-    elif role == "assistant":
-        given = dicts_of(message.get("tool_calls"), "tool_calls")
-        events.step([call(c.get("id"), c.get("function"), c.get("arguments")) for c in given])
-    elif role == "tool":
-        error = message.get("error")
-        content = message.get("content") or as_dict(error).get("message")
-        events.result(message.get("tool_call_id"), content, failed=error is not None)
-
-
-INSPECT_MESSAGES = Dialect("inspect_ai messages", _knows, events_by_message(_add))
-"""Messages of inspect_ai."""
+INSPECT_MESSAGES = dialect("inspect_ai messages", "arguments")
 
 
 def _is_sample(value: Any) -> bool:
@@ -146,4 +122,3 @@ def _unpacked(file: IO[bytes], entry: zipfile.ZipInfo, most: int) -> bytes:
 
 
 INSPECT_AI = Format("inspect_ai log", _matches, _read, exact=True)
-"""inspect_ai's logs and samples."""

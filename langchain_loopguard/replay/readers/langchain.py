@@ -46,4 +46,3 @@ def events_of(values: list[Any]) -> list[Event]:
 
 
 LANGCHAIN = Dialect("LangChain messages", is_message, events_of)
-"""LangChain's messages."""

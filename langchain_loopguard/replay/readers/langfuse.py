@@ -79,8 +79,6 @@ def _span(row: dict[str, Any], trace: str) -> Span:
             failed = True
             status = row.get("statusMessage", row.get("status_message"))
             output = status if output is None else output
-        elif failed is None and "level" in row:
-            failed = None  # Any other level says nothing of what the tool wrote in its output.
         call_id = attributes.get("gen_ai.tool.call.id") or as_dict(
             parsed_arguments(row.get("output"))
         ).get("tool_call_id")
@@ -103,7 +101,6 @@ def _messages(given: Any) -> list[Any]:
 
 
 LANGFUSE_TRACE = Format("Langfuse trace", _is_trace, _read_traces)
-"""Traces of Langfuse's API."""
 
 LANGFUSE_ROWS = Format("Langfuse observations", _is_row, _read_rows, group=lambda _: "")
 """Observations of Langfuse, one a value."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import ConversationError
-from langchain_loopguard.replay.readers.checkpoints import Step, Thread, Write, step, unpack
+from langchain_loopguard.replay.readers.checkpoints import Store, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from langchain_loopguard.replay.readers.checkpoints import Thread
 
 SCHEMES = ("postgresql://", "postgres://")
 """How the address of a Postgres database begins."""
@@ -20,13 +22,15 @@ _PATIENCE = 10
 """Seconds to wait for the database to answer."""
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """The threads of one database.
 
     Raises:
         ConversationError: If psycopg isn't installed, the database does not answer, or it has no
             checkpoints. The message holds no password.
     """
+
+    writes_table, value_column = "checkpoint_writes", "blob"
 
     def __init__(self, url: str) -> None:
         """Connect."""
@@ -56,62 +60,36 @@ class PostgresStore:
         """Disconnect."""
         self._db.close()
 
-    def threads(self) -> Iterator[Thread]:
-        """List the threads, in the order of their names."""
-        rows = self._rows(
-            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints"
-            " ORDER BY thread_id, checkpoint_ns"
-        )
-        return (Thread(row[0], row[1]) for row in rows)
-
-    def steps(self, thread: Thread) -> dict[str, Step]:
-        """Give each checkpoint by its id, the oldest first."""
-        rows = self._rows(
-            "SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints"
-            " WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id",
-            *thread,
-        )
-        return {row[0]: step(row[1], row[2]) for row in rows}
-
-    def writes(self, thread: Thread) -> Iterator[Write]:
-        """Give the writes, in order of checkpoint and task."""
-        rows = self._rows(
-            "SELECT checkpoint_id, task_id, channel, type, blob FROM checkpoint_writes"
-            " WHERE thread_id = %s AND checkpoint_ns = %s"
-            " ORDER BY checkpoint_id, task_path, task_id, idx",
-            *thread,
-        )
-        return (Write(*row) for row in rows)
-
     def values(self, thread: Thread, checkpoint_id: str) -> dict[str, Any]:
         """Give the channels' values at a checkpoint, unpacked."""
         values: dict[str, Any] = {}
-        for (checkpoint,) in self._rows(
+        for (checkpoint,) in self.rows(
             "SELECT checkpoint FROM checkpoints"
-            " WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s",
+            " WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
             *thread,
             checkpoint_id,
         ):
             inline = checkpoint.get("channel_values")
             values.update(inline if isinstance(inline, dict) else {})
-        rows = self._rows(
+        rows = self.rows(
             "SELECT b.channel, b.type, b.blob FROM checkpoints c"
             " CROSS JOIN LATERAL jsonb_each_text(c.checkpoint -> 'channel_versions') v"
             " JOIN checkpoint_blobs b ON b.thread_id = c.thread_id"
             " AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = v.key AND b.version = v.value"
-            " WHERE c.thread_id = %s AND c.checkpoint_ns = %s AND c.checkpoint_id = %s",
+            " WHERE c.thread_id = ? AND c.checkpoint_ns = ? AND c.checkpoint_id = ?",
             *thread,
             checkpoint_id,
         )
         values.update({channel: unpack(kind, blob) for channel, kind, blob in rows})
         return values
 
-    def _rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+    def rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+        """Run a query; see `Store.rows`."""
         try:
             # A name keeps the rows at the server, so that they come in one portion after another.
             self._cursors += 1
             with self._db.cursor(name=f"loopguard_{self._cursors}") as cursor:
-                cursor.execute(query, parameters)
+                cursor.execute(query.replace("?", "%s"), parameters)
                 yield from cursor
         except self._error as error:
             raise ConversationError(_reason(error)) from error

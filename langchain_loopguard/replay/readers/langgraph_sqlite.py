@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain_loopguard.replay.conversation import ConversationError
-from langchain_loopguard.replay.readers.checkpoints import Step, Thread, Write, step, unpack
+from langchain_loopguard.replay.readers.checkpoints import Store, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from langchain_loopguard.replay.readers.checkpoints import Thread
 
 MAGIC = b"SQLite format 3\x00"
 """How a SQLite file begins."""
@@ -29,7 +31,7 @@ MAX_VALUE = 64 * 2**20
 """Bytes of one value; a larger one is refused."""
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """The threads of one file.
 
     Raises:
@@ -45,18 +47,15 @@ class SqliteStore:
             self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
             self._db.set_progress_handler(self._step, 10**6)
             kinds = dict(
-                self._rows(
+                self.rows(
                     "SELECT name, CASE WHEN sql LIKE 'CREATE TABLE%' THEN 'table' ELSE type END"
                     " FROM sqlite_master WHERE name IN ('checkpoints', 'writes')"
                 )
             )
-            columns = {row[1] for row in self._rows("PRAGMA table_info(writes)")}
+            columns = {row[1] for row in self.rows("PRAGMA table_info(writes)")}
             tables = ("checkpoints", "writes")
             worked_out = [
-                row
-                for name in tables
-                for row in self._rows(f"PRAGMA table_xinfo({name})")
-                if row[6]
+                row for name in tables for row in self.rows(f"PRAGMA table_xinfo({name})") if row[6]
             ]
         except sqlite3.Error as error:
             raise ConversationError(f"SQLite cannot read it: {error}") from error
@@ -68,43 +67,16 @@ class SqliteStore:
         if worked_out:
             self._db.close()
             raise ConversationError("a SQLite file with columns that are worked out, not read")
-        self._order = "checkpoint_id, task_path, task_id, idx"
         if "task_path" not in columns:  # Written before that column came.
-            self._order = "checkpoint_id, task_id, idx"
+            self.order = "checkpoint_id, task_id, idx"
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
-    def threads(self) -> Iterator[Thread]:
-        """List the threads, in the order of their names."""
-        rows = self._rows(
-            "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints"
-            " ORDER BY thread_id, checkpoint_ns"
-        )
-        return (Thread(str(row[0]), str(row[1])) for row in rows)
-
-    def steps(self, thread: Thread) -> dict[str, Step]:
-        """Give each checkpoint by its id, the oldest first."""
-        rows = self._rows(
-            "SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints"
-            " WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id",
-            *thread,
-        )
-        return {row[0]: step(row[1], row[2]) for row in rows}
-
-    def writes(self, thread: Thread) -> Iterator[Write]:
-        """Give the writes, in order of checkpoint and task."""
-        rows = self._rows(
-            "SELECT checkpoint_id, task_id, channel, type, value FROM writes"  # noqa: S608
-            f" WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY {self._order}",
-            *thread,
-        )
-        return (Write(*row) for row in rows)
-
     def values(self, thread: Thread, checkpoint_id: str) -> dict[str, Any]:
         """Give the channels' values at a checkpoint, unpacked."""
-        for kind, value in self._rows(
+        for kind, value in self.rows(
             "SELECT type, checkpoint FROM checkpoints"
             " WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
             *thread,
@@ -115,7 +87,8 @@ class SqliteStore:
             return values if isinstance(values, dict) else {}
         return {}
 
-    def _rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+    def rows(self, query: str, *parameters: Any) -> Iterator[Any]:
+        """Run a query; see `Store.rows`."""
         self._steps = 0
         try:
             for row in self._db.execute(query, parameters):

@@ -12,23 +12,20 @@ Facts: LangSmith's run data format and its pages on bulk exports, read 2026-11.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers import chat
 from langchain_loopguard.replay.readers.base import (
+    Events,
     Format,
-    Place,
-    Values,
     as_dict,
     blocks_of,
     first_text,
+    one_run,
     parsed_arguments,
 )
 from langchain_loopguard.replay.readers.spans import Span, events_of, tool_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def _matches(value: Any) -> bool:
@@ -39,14 +36,14 @@ def _trace(value: dict[str, Any]) -> str | None:
     return first_text(value, "trace_id", "id")
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
+def _read(run: Events, values: list[Any]) -> None:
     runs = _with_children(values)
-    spans = [_span(run) for run in runs]
-    told = any(isinstance(run.get(key), dict) for run in runs for key in ("inputs", "outputs"))
+    spans = [_span(one) for one in runs]
+    told = any(isinstance(one.get(key), dict) for one in runs for key in ("inputs", "outputs"))
     if not told and not any(span.kind == "tool" or span.messages for span in spans):
         raise ConversationError("the runs have neither messages nor tool runs")
-    name = first_text(values[0], "trace_id", "id") or place.name
-    yield Conversation(place.source, name, tuple(events_of(spans)))
+    run.name = first_text(values[0], "trace_id", "id")
+    run.events = events_of(spans)
 
 
 def _with_children(runs: list[Any]) -> list[dict[str, Any]]:
@@ -90,8 +87,7 @@ def _span(run: dict[str, Any]) -> Span:
 LANGSMITH = Format(
     "LangSmith runs",
     _matches,
-    _read,
+    one_run(_read),
     group=_trace,
     torn="the runs of a trace do not stand together: sort them by trace_id",
 )
-"""LangSmith's run exports, one run a value."""

@@ -33,10 +33,8 @@ def add_message(events: Events, message: dict[str, Any]) -> None:
     elif role == "assistant":
         events.step(calls_of(message))
     elif role in {"tool", "function"}:
-        failed = message.get("error")
         call_id = message.get("tool_call_id") or message.get("id")
-        failed = failed if isinstance(failed, bool) else None
-        events.result(call_id, message.get("content"), failed=failed)
+        events.result(call_id, message.get("content"), failed=message.get("error"))
 
 
 def calls_of(message: dict[str, Any]) -> list[Event]:

@@ -129,4 +129,3 @@ def _failed(item: dict[str, Any]) -> bool | None:
 
 
 OPENAI_RESPONSES = Dialect("OpenAI Responses", is_item, events_of)
-"""Items of OpenAI's Responses API."""

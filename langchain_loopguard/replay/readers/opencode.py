@@ -8,54 +8,47 @@ Facts: `opencode export` of opencode 1.x.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     blocks_of,
     call,
     first_text,
+    one_run,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SPOKEN = frozenset({"text", "file", "agent", "subtask"})
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
-        return False
     messages = value["messages"]
+    if not isinstance(messages, list):
+        return False
     if not messages:
         return isinstance(value.get("info"), dict)
     first = messages[0]
-    if not isinstance(first, dict) or not isinstance(first.get("parts"), list):
+    if not isinstance(first["parts"], list):
         return False
     return "info" in first or any(
         part.get("type") == "tool" for message in messages for part in blocks_of(message["parts"])
     )
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        info = value.get("info") if isinstance(value.get("info"), dict) else value
-        name = first_text(info, "id", "sessionID", "title") or place.name
-        events = Events()
-        for message in value["messages"]:
-            head = as_dict(message.get("info")) or message
-            parts = blocks_of(message.get("parts"))
-            if head.get("role") == "user":
-                if any(part.get("type") in _SPOKEN and not part.get("synthetic") for part in parts):
-                    events.user()
-            else:
-                _add_parts(events, parts)
-        yield Conversation(place.source, name, tuple(events.events))
+def _read(run: Events, values: list[Any]) -> None:
+    session = values[0]
+    info = session.get("info") if isinstance(session.get("info"), dict) else session
+    run.name = first_text(info, "id", "sessionID", "title")
+    for message in session["messages"]:
+        head = as_dict(message.get("info")) or message
+        parts = blocks_of(message.get("parts"))
+        if head.get("role") == "user":
+            if any(part.get("type") in _SPOKEN and not part.get("synthetic") for part in parts):
+                run.user()
+        else:
+            _add_parts(run, parts)
 
 
 def _add_parts(events: Events, parts: list[dict[str, Any]]) -> None:
@@ -84,5 +77,4 @@ def _add_step(events: Events, parts: list[dict[str, Any]]) -> None:
             events.result(part.get("callID"), content, failed=failed)
 
 
-OPENCODE = Format("opencode session", _matches, _read)
-"""opencode's session export."""
+OPENCODE = Format("opencode session", _matches, one_run(_read))

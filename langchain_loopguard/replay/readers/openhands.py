@@ -16,21 +16,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     call,
     dicts_of,
     first_text,
+    located,
+    one_run,
     parsed_arguments,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from langchain_loopguard.replay.conversation import Outcome
 
 _NO_CALLS = frozenset(
     "message system recall change_agent_state condensation condensation_request null start pause "
@@ -64,18 +63,20 @@ def _is_history(value: Any) -> bool:
     return _is_event(first[0] if isinstance(first, list) else first)
 
 
-def _read_events(values: Values, place: Place) -> Iterator[Conversation]:
-    yield Conversation(place.source, place.name, tuple(_events_of(values).events))
+def _read_events(run: Events, values: list[Any]) -> None:
+    reader = _Reader(run)
+    for number, event in enumerate(values, 1):
+        with located(f"event {number}"):
+            reader.add(event)
 
 
-def _read_history(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        history: list[Any] = []
-        for one in value["history"]:
-            history.extend(one if isinstance(one, list) else [one])
-        name = first_text(value, "instance_id", "id") or place.name
-        events = _events_of(dicts_of(history, "history")).events
-        yield Conversation(place.source, name, tuple(events), _outcome(value))
+def _read_history(run: Events, values: list[Any]) -> None:
+    history: list[Any] = []
+    for one in values[0]["history"]:
+        history.extend(one if isinstance(one, list) else [one])
+    run.name = first_text(values[0], "instance_id", "id")
+    run.outcome = _outcome(values[0])
+    _read_events(run, dicts_of(history, "history"))
 
 
 def _outcome(value: dict[str, Any]) -> Outcome:
@@ -89,8 +90,8 @@ def _outcome(value: dict[str, Any]) -> Outcome:
 class _Reader:
     """Adds events one by one."""
 
-    def __init__(self) -> None:
-        self.events = Events()
+    def __init__(self, events: Events) -> None:
+        self.events = events
         self._ids: dict[str, str] = {}
         self._response = ""
 
@@ -167,18 +168,10 @@ def _exited(extras: dict[str, Any]) -> bool | None:
     return None
 
 
-def _events_of(values: list[dict[str, Any]]) -> Events:
-    reader = _Reader()
-    for number, event in enumerate(values, 1):
-        try:
-            reader.add(event)
-        except ConversationError as error:
-            raise ConversationError(f"event {number}: {error}") from None
-    return reader.events
-
-
-OPENHANDS = Format("OpenHands events", _is_event, _read_events, group=lambda _: "", exact=True)
+OPENHANDS = Format(
+    "OpenHands events", _is_event, one_run(_read_events), group=lambda _: "", exact=True
+)
 """OpenHands' events, one a value."""
 
-OPENHANDS_OUTPUT = Format("OpenHands evaluation", _is_history, _read_history, exact=True)
+OPENHANDS_OUTPUT = Format("OpenHands evaluation", _is_history, one_run(_read_history), exact=True)
 """OpenHands' evaluation output, a run a value."""

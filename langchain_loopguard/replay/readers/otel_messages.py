@@ -51,4 +51,3 @@ def _add(events: Events, message: dict[str, Any]) -> None:
 
 
 OTEL_MESSAGES = Dialect("OpenTelemetry messages", _knows, events_by_message(_add))
-"""Messages of OpenTelemetry's conventions for generative AI."""

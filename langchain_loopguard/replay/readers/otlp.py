@@ -213,7 +213,6 @@ def _listed(value: Any) -> Any:
 
 
 OTLP = Format("OTLP spans", _is_otlp, _read_otlp, group=lambda _: "")
-"""OpenTelemetry's spans in OTLP JSON."""
 
 SPANS = Format("OpenTelemetry spans", _is_span, _read_spans, group=lambda _: "")
 """OpenTelemetry's spans, one a value, as the SDK or Phoenix writes them."""

@@ -22,7 +22,7 @@ _TYPES = frozenset({"human", "batch", "note"})
 
 
 def _matches(value: Any) -> bool:
-    events = value.get("events") if isinstance(value, dict) else None
+    events = value["events"]
     return isinstance(events, list) and (
         any(isinstance(event, dict) and event.get("type") in _TYPES for event in events)
         if events
@@ -36,4 +36,3 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
 
 
 OWN = Format("loopguard", _matches, _read)
-"""The package's own form."""

@@ -55,4 +55,3 @@ def _add(events: Events, message: dict[str, Any]) -> None:
 
 
 PYDANTIC_AI = Dialect("pydantic-ai messages", _knows, events_by_message(_add))
-"""Messages of pydantic-ai."""

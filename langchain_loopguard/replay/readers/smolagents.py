@@ -10,22 +10,19 @@ Facts: `smolagents.memory` and `RunResult` of smolagents 1.26, read 2026-11.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError, Outcome
+from langchain_loopguard.replay.conversation import ConversationError
 from langchain_loopguard.replay.readers.base import (
     Events,
     Format,
-    Place,
-    Values,
     as_dict,
     call,
     dicts_of,
     first_text,
+    located,
+    one_run,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SAID = frozenset({"observations", "action_output", "code_action", "model_output"})
 _OTHER = frozenset({"task", "plan", "system_prompt"})
@@ -45,18 +42,13 @@ def _matches(value: Any) -> bool:
     return isinstance(steps, list) and bool(steps) and all(_is_step(step) for step in steps[:50])
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        whole = as_dict(value)
-        events = Events()
-        for number, step in enumerate(dicts_of(whole.get("steps", value), "steps"), 1):
-            try:
-                _add_step(events, step, number)
-            except ConversationError as error:
-                raise ConversationError(f"step {number}: {error}") from None
-        name = first_text(whole, "id", "run_id") or place.name
-        outcome: Outcome = "fail" if whole.get("state") == "max_steps_error" else "unknown"
-        yield Conversation(place.source, name, tuple(events.events), outcome)
+def _read(run: Events, values: list[Any]) -> None:
+    whole = as_dict(values[0])
+    run.name = first_text(whole, "id", "run_id")
+    run.outcome = "fail" if whole.get("state") == "max_steps_error" else "unknown"
+    for number, step in enumerate(dicts_of(whole.get("steps", values[0]), "steps"), 1):
+        with located(f"step {number}"):
+            _add_step(run, step, number)
 
 
 def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
@@ -82,5 +74,4 @@ def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
             events.result(one["id"], content, failed=bool(error))
 
 
-SMOLAGENTS = Format("smolagents run", _matches, _read, exact=True)
-"""smolagents' runs and steps."""
+SMOLAGENTS = Format("smolagents run", _matches, one_run(_read), exact=True)

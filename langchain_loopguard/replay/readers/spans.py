@@ -17,9 +17,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, ConversationError
+from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers import chat
-from langchain_loopguard.replay.readers.base import Events, Place, as_dict, call, seconds_of
+from langchain_loopguard.replay.readers.base import (
+    Events,
+    Place,
+    as_dict,
+    call,
+    located,
+    seconds_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,10 +75,9 @@ def conversations(spans: Iterable[Span], place: Place) -> Iterator[Conversation]
     for trace, found in traces.items():
         if any(span.kind for span in found):
             name = trace or place.name
-            try:
-                yield Conversation(place.source, name, tuple(events_of(found)))
-            except ConversationError as error:
-                raise ConversationError(f"trace {name}: {error}") from None
+            with located(f"trace {name}"):
+                events = events_of(found)
+            yield Conversation(place.source, name, tuple(events))
 
 
 def events_of(spans: list[Span]) -> list[Event]:

@@ -26,6 +26,7 @@ from langchain_loopguard.replay.readers.base import (
     blocks_of,
     call,
     first_text,
+    located,
     parsed_arguments,
 )
 
@@ -56,10 +57,8 @@ def _read(values: Values, place: Place) -> Iterator[Conversation]:
     for number, value in enumerate(values, 1):
         name = name or first_text(value, "session_id")
         agent = first_text(value, "parent_tool_use_id")
-        try:
+        with located(f"line {number} of the session"):
             threads.setdefault(agent, _Thread()).add(value)
-        except ConversationError as error:
-            raise ConversationError(f"line {number} of the session: {error}") from None
     for agent, thread in threads.items():
         whole = f"{name or place.name}/{agent}" if agent else name or place.name
         yield Conversation(place.source, whole, tuple(thread.events.events))
@@ -146,4 +145,3 @@ def _outcome(result: Any) -> tuple[Any, bool | None]:
 STREAM_JSON = Format(
     "stream-json of Cursor or Claude Code", _matches, _read, group=_session, exact=True
 )
-"""What Cursor's and Claude Code's command line prints as stream-json."""

@@ -12,15 +12,10 @@ Facts: SWE-agent 1.1 and mini-swe-agent 1.x.
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from langchain_loopguard.replay.conversation import Conversation
 from langchain_loopguard.replay.readers import openai_chat
-from langchain_loopguard.replay.readers.base import Events, Format, Place, Values, call, first_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from langchain_loopguard.replay.readers.base import Events, Format, call, first_text, one_run
 
 _WORD = re.compile(r"[A-Za-z_][\w.-]*")
 _SHELL_SIGNS = re.compile(r"&&|\|\||[|;<>]")
@@ -28,8 +23,6 @@ _BLOCK_COMMANDS = ("edit", "create", "insert", "str_replace_editor")
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     if isinstance(value.get("trajectory"), list):
         return all(isinstance(s, dict) and "action" in s for s in value["trajectory"][:3])
     if isinstance(value.get("history"), list):
@@ -39,19 +32,17 @@ def _matches(value: Any) -> bool:
     )
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        events = Events()
-        if isinstance(value.get("trajectory"), list):
-            events.user()
-            for number, step in enumerate(value["trajectory"]):
-                _add_step(events, step, number)
-        elif isinstance(value.get("history"), list):
-            _add_history(events, value["history"])
-        else:
-            _add_messages(events, value["messages"])
-        name = first_text(value, "instance_id", "id") or PurePath(place.name).stem
-        yield Conversation(place.source, name, tuple(events.events))
+def _read(run: Events, values: list[Any]) -> None:
+    value = values[0]
+    run.name = first_text(value, "instance_id", "id")
+    if isinstance(value.get("trajectory"), list):
+        run.user()
+        for number, step in enumerate(value["trajectory"]):
+            _add_step(run, step, number)
+    elif isinstance(value.get("history"), list):
+        _add_history(run, value["history"])
+    else:
+        _add_messages(run, value["messages"])
 
 
 def _add_step(events: Events, step: dict[str, Any], number: int) -> None:
@@ -125,5 +116,4 @@ def tool_of(action: str) -> str:
     return word[0]
 
 
-SWE_AGENT = Format("SWE-agent trajectory", _matches, _read)
-"""SWE-agent's and mini-swe-agent's trajectories."""
+SWE_AGENT = Format("SWE-agent trajectory", _matches, one_run(_read))

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_loopguard.replay.conversation import Conversation, Outcome
 from langchain_loopguard.replay.readers import openai_chat
-from langchain_loopguard.replay.readers.base import Format, Place, Values, first_text
+from langchain_loopguard.replay.readers.base import Events, Format, first_text, one_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from langchain_loopguard.replay.conversation import Outcome
 
 
 def _matches(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
     if isinstance(value.get("traj"), list):
         return True
     return isinstance(value.get("messages"), list) and (
@@ -29,22 +26,18 @@ def _matches(value: Any) -> bool:
     )
 
 
-def _read(values: Values, place: Place) -> Iterator[Conversation]:
-    for value in values:
-        given = value["traj"] if isinstance(value.get("traj"), list) else value["messages"]
-        messages: list[dict[str, Any]] = []
-        for message in given:
-            if isinstance(message, dict) and message.get("requestor") != "user":
-                inner = message.get("tool_messages")
-                messages.extend(inner if isinstance(inner, list) else [message])
-        task, trial = first_text(value, "task_id"), first_text(value, "trial")
-        name = first_text(value, "id") or (f"task {task}, trial {trial or 0}" if task else "")
-        yield Conversation(
-            place.source,
-            name or place.name,
-            tuple(openai_chat.events_of(messages)),
-            _outcome(value),
-        )
+def _read(run: Events, values: list[Any]) -> None:
+    value = values[0]
+    given = value["traj"] if isinstance(value.get("traj"), list) else value["messages"]
+    messages: list[dict[str, Any]] = []
+    for message in given:
+        if isinstance(message, dict) and message.get("requestor") != "user":
+            inner = message.get("tool_messages")
+            messages.extend(inner if isinstance(inner, list) else [message])
+    task, trial = first_text(value, "task_id"), first_text(value, "trial")
+    run.name = first_text(value, "id") or (f"task {task}, trial {trial or 0}" if task else "")
+    run.outcome = _outcome(value)
+    run.events = openai_chat.events_of(messages)
 
 
 def _outcome(value: dict[str, Any]) -> Outcome:
@@ -57,5 +50,4 @@ def _outcome(value: dict[str, Any]) -> Outcome:
     return "success" if reward >= 1 - 1e-6 else "fail"
 
 
-TAU_BENCH = Format("tau-bench results", _matches, _read, exact=True)
-"""tau-bench's and tau2's results."""
+TAU_BENCH = Format("tau-bench results", _matches, one_run(_read), exact=True)

@@ -79,7 +79,7 @@ def _add_model_parts(events: Events, parts: list[dict[str, Any]]) -> None:
         elif part.get("type") == "tool-result":
             output = part.get("output", part.get("result"))
             kind = as_dict(output).get("type")
-            failed = part["isError"] if isinstance(part.get("isError"), bool) else None
+            failed = part.get("isError")
             if isinstance(kind, str) and "output" in part:
                 failed = kind in _FAILED
                 output = as_dict(output).get("value", as_dict(output).get("reason"))
@@ -108,4 +108,3 @@ def _call(part: dict[str, Any], name: Any) -> Event:
 
 
 VERCEL = Dialect("Vercel AI messages", _knows, events_by_message(_add))
-"""Model and UI messages of Vercel's AI SDK."""
