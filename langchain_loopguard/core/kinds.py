@@ -69,7 +69,7 @@ _OF_NAME = {name: kind for kind, names in NAMES.items() for name in names.split(
 HANDOFF = "transfer_to_"
 """How LangGraph's swarm and supervisor and OpenAI's agents name a tool that hands over."""
 
-_HANDOFF_KEY = "__handoff_destination"
+HANDOFF_KEY = "__handoff_destination"
 """The key of a tool's `metadata` in which swarm and supervisor say where it hands over to."""
 
 
@@ -114,7 +114,7 @@ def declared_kind(name: str, metadata: Mapping[str, Any] | None) -> ToolKind | N
         for hint, field in (("readOnlyHint", "read_only"), ("idempotentHint", "idempotent")):
             if type(place.get(hint)) is bool:
                 found[field] = place[hint]
-    if type(metadata.get(_HANDOFF_KEY)) is str:
+    if type(metadata.get(HANDOFF_KEY)) is str:
         found["handoff"] = True
     own = metadata.get("loop_guard")
     if type(own) is dict:

@@ -14,6 +14,7 @@ from xxhash import xxh3_64_hexdigest
 
 from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
+from langchain_loopguard.core.kinds import HANDOFF_KEY, ToolKind
 from langchain_loopguard.langchain.messages import key_of, short
 from langchain_loopguard.langchain.question import Asked
 
@@ -40,8 +41,10 @@ _LONGEST_WARNING = 2000
 _TOOLS = 64
 """Tools whose declarations are saved; an agent has some dozens at most."""
 _LONGEST_NAME = 128
-_TRAITS = 8
-_HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint")
+_ARGUMENTS = 16
+"""Arguments that a tool may name as those that identify a call."""
+_LARGEST = 2**53
+_HINTS = ("readOnlyHint", "idempotentHint")
 
 
 @dataclass
@@ -190,15 +193,26 @@ def _loops(decision: Decision) -> list[str]:
 
 
 def _declared(metadata: Any) -> dict[str, Any]:
-    """Copy what a tool's `metadata` says to a guard: MCP's hints, and `loop_guard`."""
+    """Copy what `core.kinds.declared_kind` reads of a tool's `metadata`."""
     if type(metadata) is not dict:
         return {}
     hints = metadata.get("annotations")
     found = {**(hints if type(hints) is dict else {}), **metadata}
     kept: dict[str, Any] = {k: v for k, v in found.items() if k in _HINTS and type(v) is bool}
     own = metadata.get("loop_guard")
-    own = {k: v for k, v in own.items() if type(v) is bool} if type(own) is dict else {}
-    return {**kept, **({"loop_guard": own} if own and len(own) <= _TRAITS else {})}
+    own = {k: v for k, v in own.items() if _is_trait(k, v)} if type(own) is dict else {}
+    if type(metadata.get(HANDOFF_KEY)) is str:
+        own.setdefault("handoff", True)
+    return {**kept, **({"loop_guard": own} if own else {})}
+
+
+def _is_trait(name: Any, value: Any) -> bool:
+    if name == "identity":
+        names = value if type(value) in {list, tuple} and len(value) <= _ARGUMENTS else ()
+        return bool(names) and all(type(n) is str and len(n) <= _LONGEST_NAME for n in names)
+    if name == "limit":
+        return type(value) is int and 1 <= value < _LARGEST
+    return name in ToolKind._fields and type(value) is bool
 
 
 def _digest(text: str) -> str:

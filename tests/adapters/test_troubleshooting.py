@@ -13,6 +13,7 @@ from tests.hosts import (
     agent_graph,
     ask,
     counting_tool,
+    listed_model,
     repeating_model,
     thread,
 )
@@ -87,3 +88,21 @@ def test_waiting_is_asked_about_late_where_something_says_that_it_is(build, tool
     graph, config = build(model, [named], policy=LoopGuardPolicy(**lists))
     assert "__interrupt__" in graph.invoke(ask(), {**config, "recursion_limit": 200})
     assert (ran.total > 8) is late
+
+
+@every_adapter
+@pytest.mark.parametrize(
+    ("own", "runs"),
+    [
+        pytest.param({"identity": ["q"]}, 5, id="the arguments that identify a call"),
+        pytest.param({"identity": ["q"], "limit": 3}, 2, id="a limit of its own"),
+        pytest.param({"identity": ["q"], "limit": 30, "poller": True}, 29, id="a poller's limit"),
+    ],
+)
+def test_what_a_tool_declares_counts_in_every_adapter(build, own, runs):
+    ran = Counter()
+    named = counting_tool(ran, answer="nothing here", name="lookup", metadata={"loop_guard": own})
+    model = listed_model(*[[("lookup", {"q": "7", "note": f"n{n}"})] for n in range(40)])
+    graph, config = build(model, [named], policy=LoopGuardPolicy())
+    assert "__interrupt__" in graph.invoke(ask(), {**config, "recursion_limit": 200})
+    assert ran.total == runs
