@@ -177,6 +177,5 @@ class OwnRule(Rule):
 
 def kept_names(names: Sequence[str]) -> list[str]:
     """Return what a state keeps of tools' names in clear: few, short, in ASCII."""
-    return [name[:_LONGEST_NAME].encode("ascii", "replace").decode() for name in names][
-        :_MOST_TOOLS
-    ]
+    names = names[:_MOST_TOOLS]
+    return [name[:_LONGEST_NAME].encode("ascii", "replace").decode() for name in names]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_loopguard.core import state
+from langchain_loopguard.core.evidence import Said
 from langchain_loopguard.core.rules.base import Ask, OwnRule, RuleConfig, Warn, kept_names
 
 if TYPE_CHECKING:
@@ -79,13 +80,13 @@ class _Error(OwnRule):
         if evidence.tells or evidence.changed_by:
             self.clear()
         strongest: Finding | None = None
-        limit = self._config.patience if evidence.waits else self._config.ask
         failed = {
-            brought.form: call.name
-            for call, brought, result in zip(step.calls, evidence.calls, step.results, strict=True)
-            if result is not None and result.failed and brought.form is not None
+            brought.form or 0: brought.call.name
+            for brought in evidence.calls
+            if brought.said in (Said.NEW_ERROR, Said.KNOWN_ERROR)
         }
         for form, tool in failed.items():
+            limit = self._config.patience if evidence.waits else self._config.ask
             count, since, _, tools = self._errors.pop(form, (0, step.number, 0, []))
             tools = list(dict.fromkeys([*tools, *kept_names([tool])]))[:_TOOLS]
             self._errors[form] = (count + 1, since, limit, tools)

@@ -93,7 +93,8 @@ class _Repeat(OwnRule):
         if evidence.made_progress:
             self._forgive(step, evidence)
         strongest: Finding | None = None
-        for call, brought in zip(step.calls, evidence.calls, strict=True):
+        for brought in evidence.calls:
+            call = brought.call
             counted = self._counts.pop(call.identity, None)
             if counted is None or counted.form != brought.form:
                 counted = _Count(brought.form, 1, step.number, call.kind.read_only)
