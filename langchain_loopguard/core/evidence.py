@@ -76,6 +76,8 @@ TABLE = {
 }
 """A tool that only takes down thoughts is the exception: its successes are `OPEN`."""
 
+_NEWS = (Said.NEW_LONG, Said.NEW_SHORT)
+
 SHORT = 2
 """Lines of a short result. Measured: 3 halves the warnings of solved runs and finds 5 of 144
 loops that follow from the table less."""
@@ -166,9 +168,7 @@ class Evidence:
                     progress = Progress.OPEN
                 else:
                     in_words = in_words or new_in_words
-                    is_news = said in (Said.NEW_LONG, Said.NEW_SHORT) or (
-                        said is Said.MOVED and is_first
-                    )
+                    is_news = said in _NEWS or (said is Said.MOVED and is_first)
                     tells = tells or (is_news and progress is Progress.NEW)
                     if not call.kind.read_only and (is_news or progress is not Progress.NONE):
                         changed_by.add(call.name)

@@ -120,6 +120,13 @@ class OwnRule(Rule):
     fact: ClassVar[str]
     """What a person reads, with `{tools}` and `{count}`."""
 
+    _config: Any
+
+    def __init__(self, config: RuleConfig) -> None:
+        """Start with empty counts."""
+        self._config = config
+        self.clear()
+
     def clear(self) -> None:
         """Forget all counts."""
         raise NotImplementedError

@@ -49,16 +49,13 @@ class Ceiling(RuleConfig):
 
 
 class _Ceiling(OwnRule):
+    _config: Ceiling
     name = "ceiling"
     advice = (
         "The same call has been made very often. Check what it has achieved so far, do the rest "
         "in another way, or say what is missing and finish."
     )
     fact = "The agent made the same call of {tools} {count} times"
-
-    def __init__(self, config: Ceiling) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Step -> how often it came, since when; call -> how often.

@@ -46,16 +46,13 @@ class Cycle(RuleConfig):
 
 
 class _Cycle(OwnRule):
+    _config: Cycle
     name = "cycle"
     advice = (
         "The last steps go round in a circle. Use what they have shown, do something that you "
         "have not done before, or say what is missing and finish."
     )
     fact = "The agent went through the same steps with {tools} {count} times"
-
-    def __init__(self, config: Cycle) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # The last steps, newest last: identity and tools.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.evidence import StepEvidence
     from langchain_loopguard.core.step import Step
 
+_FAILED = (Said.NEW_ERROR, Said.KNOWN_ERROR)
 _ERRORS = 8
 _TOOLS = 3
 _ANY_TOOL = 3
@@ -50,16 +51,13 @@ class Error(RuleConfig):
 
 
 class _Error(OwnRule):
+    _config: Error
     name = "error"
     advice = (
         "The same error came several times. Read it, find its cause and do something else, or "
         "say what blocks you and finish."
     )
     fact = "{tools} failed {count} times with the same error, numbers and arguments aside"
-
-    def __init__(self, config: Error) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Error -> how often, since when, at which count a person is asked, the tools.
@@ -83,7 +81,7 @@ class _Error(OwnRule):
         failed = {
             brought.form or 0: brought.call.name
             for brought in evidence.calls
-            if brought.said in (Said.NEW_ERROR, Said.KNOWN_ERROR)
+            if brought.said in _FAILED
         }
         for form, tool in failed.items():
             limit = self._config.patience if evidence.waits else self._config.ask

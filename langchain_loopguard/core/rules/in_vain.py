@@ -54,16 +54,13 @@ class InVain(RuleConfig):
 
 
 class _InVain(OwnRule):
+    _config: InVain
     name = "in_vain"
     advice = (
         "This tool gives the same short result whatever it is asked. Find out what it needs, try "
         "a different approach, or say what is missing and finish."
     )
     fact = "{tools} gave the same short result {count} times, for different arguments"
-
-    def __init__(self, config: InVain) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Tool and result -> how often, how often for a call made before, since when, at which
