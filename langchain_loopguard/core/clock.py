@@ -25,7 +25,7 @@ _MAYBE_UUID = re.compile(rb"-" + _HEX + rb"{4}-")
 _CLOCK = re.compile(
     # The first digit comes first, what may stand before it is looked back at: `re` then skips
     # everything that is no digit in one go. Behind most numbers is no sign of a clock.
-    rb"\d(?<=\b\d)(?=\d*(?:[-/:x]| ?[dhmnsu\xc2]|[.,]\d)|\d{9})(?:"
+    rb"\d(?<=\b\d)(?=\d*+(?:[-/:x]| ?+[dhmnsu\xc2]|[.,]\d)|\d{9})(?:"
     rb"\d{3}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?"
     rb"(?:Z|[+-]\d\d:?\d\d)?"
     rb"|\d{0,2}:\d\d(?::\d\d)?(?:[.,]\d{1,9})?\b"
@@ -49,7 +49,7 @@ _KEY_END = (
 long."""
 _VALUE = re.compile(
     # A key's end stands before up to two marks and a space.
-    rb"([:=](?=\s?\\?[\"']?-?\d)(?:"
+    rb"([:=](?=\s?+\\?+[\"']?+-?+\d)(?:"
     + b"|".join([rb"(?<=" + _KEY_END + between + rb".)" for between in (b"", b".", b"..", b"...")])
     + rb")\s?\\?[\"']?)-?\d{1,15}(?:[.,]\d{1,9})?",
     re.DOTALL,

@@ -194,7 +194,8 @@ def match_results(
         if len(rest) == len(unmatched):
             for place, result in zip(unmatched, rest, strict=True):
                 matched[place] = result
-    return tuple([_read(*one, is_failure) for one in zip(calls, matched, strict=True)])
+    pairs = zip(calls, matched, strict=True)
+    return tuple([_read(call, result, is_failure) for call, result in pairs])
 
 
 def _read(
