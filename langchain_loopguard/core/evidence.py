@@ -91,8 +91,9 @@ give the same verdicts on all runs and reports."""
 _MOST_STORED = _MEMORY + 2 * MOST_LINES
 """Hashes in a stored generation: the last result may fill it beyond its size."""
 
-_RANKS = b"-*0123456789"
 _RANK = re.compile(rb"\A(?:\d{1,3}[.):]|[-*])\s+")
+_RANKS = b"-*0123456789"
+"""What a rank begins with, as most lines do not."""
 _JSON_MARKS = bytes.maketrans(b"{}[],", b"\n" * 5)
 
 _FRAMES = 6
