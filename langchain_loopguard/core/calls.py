@@ -103,8 +103,5 @@ def identity_of(
             canonical = canonical_arguments(rest)
     if not canonical.isascii():
         canonical = _INVISIBLE.sub("", canonical.decode("utf-8", "replace")).encode()
-    if b"\\" in canonical:
-        canonical = _ESCAPES.sub(b"", canonical)
-    return xxh3_64_intdigest(
-        canonical.translate(None, _SPACES_AND_QUOTES), xxh3_64_intdigest(name.encode())
-    )
+    canonical = _ESCAPES.sub(b"", canonical).translate(None, _SPACES_AND_QUOTES)
+    return xxh3_64_intdigest(canonical, xxh3_64_intdigest(name.encode()))

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xxhash import xxh3_64_intdigest
 
 from langchain_loopguard.core import state
-from langchain_loopguard.core.results import DIGITS, MOST_LINES
+from langchain_loopguard.core.clock import DIGITS
+from langchain_loopguard.core.results import MOST_LINES, says_wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +44,8 @@ class Progress(enum.IntEnum):
 
 class Said(enum.Enum):
     """What a result says, beside everything that was said in this turn."""
+
+    __hash__ = object.__hash__  # `Enum` asks Python code.
 
     NEW_LONG = "a new line, more than two lines"
     NEW_SHORT = "a new line, short"
@@ -73,9 +76,13 @@ TABLE = {
 }
 """A tool that only takes down thoughts is the exception: its successes are `OPEN`."""
 
+_NEWS = (Said.NEW_LONG, Said.NEW_SHORT)
+
 SHORT = 2
 """Lines of a short result. Measured: 3 halves the warnings of solved runs and finds 5 of 144
 loops that follow from the table less."""
+
+_32_BITS = 0xFFFFFFFF
 
 _MEMORY = 256
 """Hashes in a generation of what was seen; two generations are kept. Measured: 250 and no limit
@@ -85,50 +92,18 @@ _MOST_STORED = _MEMORY + 2 * MOST_LINES
 """Hashes in a stored generation: the last result may fill it beyond its size."""
 
 _RANK = re.compile(rb"\A(?:\d{1,3}[.):]|[-*])\s+")
-_JSON_PARTS = re.compile(rb"[{}\[\],]+\s*")
-
-_LOOKED_AT = 400
-"""Bytes at the beginning and at the end of a long text that are searched for signs of waiting."""
+_RANKS = b"-*0123456789"
+"""What a rank begins with, as most lines do not."""
+_JSON_MARKS = bytes.maketrans(b"{}[],", b"\n" * 5)
 
 _FRAMES = 6
 """Tools whose frames are kept, those used last."""
-
-_BUSY = (
-    rb"(?:pending|running|in[ _-]?progress|queued|processing|provisioning|starting|building"
-    rb"|compiling|deploying|waiting|scheduled|initiali[sz]ing|creating)"
-)
-_RETRY = (
-    rb"\b(?:retry[- ]after|try again (?:later|in)|rate limit|too many requests"
-    rb"|not (?:yet )?(?:ready|complete|finished|done|available))\b"
-)
-_SAYS_WAIT = re.compile(
-    rb"\A\W*" + _BUSY + rb"\W*\Z"
-    rb"|\b(?:status|state|phase|stage)\W{1,6}(?:is\W)?" + _BUSY + rb"\b"
-    rb"|\b(?:is|are|still|currently)\s(?:still\s)?" + _BUSY + rb"\b"
-    rb"|\bcontainercreating\b|" + _RETRY
-)
-_ERROR_SAYS_WAIT = re.compile(_RETRY)
-"""What a result says of something that needs time: a state that is not final, or that asking
-again later is right. Of an error only the latter."""
-
-
-_WAIT_SIGNS = (
-    b"ing",
-    b"queued",
-    b"progress",
-    b"schedul",
-    b"retry",
-    b"try ag",
-    b"ate l",
-    b"not ",
-    b"y req",
-)
-"""In lower case; a text without any of these says nothing of waiting."""
 
 
 class CallEvidence(NamedTuple):
     """What one call brought."""
 
+    call: Call
     progress: Progress
     said: Said
     form: int | None
@@ -151,11 +126,8 @@ class StepEvidence(NamedTuple):
     """Whether it said something new in words: a line that is new without its digits."""
     waits: bool
     """Whether the step waits, or looks at what was waited for: patience, not advice."""
-
-    @property
-    def made_progress(self) -> bool:
-        """Whether anything happened that makes old questions worth asking again."""
-        return self.progress is Progress.NEW or bool(self.changed_by)
+    made_progress: bool
+    """Whether anything happened that makes old questions worth asking again."""
 
 
 class Evidence:
@@ -166,7 +138,8 @@ class Evidence:
         self._seen = _Seen()
         # Tool -> its last result, the lines that all its results hold, whether results differed.
         self._frames: dict[int, tuple[int, frozenset[int], bool]] = {}
-        self._waiting = False
+        self.waits = False
+        """Whether the next step follows on waiting."""
 
     def start_turn(self) -> None:
         """Forget everything."""
@@ -174,68 +147,68 @@ class Evidence:
 
     def observe(self, text: bytes) -> bool:
         """Take in what another agent reported; says whether a line of it is new in words."""
-        return self._new_in_words(text.split(b"\n", MOST_LINES)[:MOST_LINES])
+        words = text.translate(None, DIGITS).split(b"\n", MOST_LINES)[:MOST_LINES]
+        return self._seen.add([xxh3_64_intdigest(line, 1) for line in words])
 
     def judge(self, step: Step) -> StepEvidence:
         """Judge a step whose results are known."""
         calls = []
+        best = Progress.NONE
         changed_by: set[str] = set()
-        tells = in_words = says_wait = False
+        tells = in_words = waits = False
         for call, result in zip(step.calls, step.results, strict=True):
-            is_first = not self._seen.add(call.identity)
+            is_first = self._seen.add([call.identity])
             if result is None:
                 said, form, new_in_words, is_receipt = Said.MISSING, None, False, False
             else:
                 said, form, new_in_words, is_receipt = self._said(call, result)
-                says_wait = says_wait or _says_wait(result)
+                waits = waits or says_wait(result)
             progress = _look_up(said, call.kind, is_first=is_first)
             if result is not None and not result.failed:
                 if call.kind.thinking:
                     progress = Progress.OPEN
                 else:
                     in_words = in_words or new_in_words
-                    is_news = said in (Said.NEW_LONG, Said.NEW_SHORT) or (
-                        said is Said.MOVED and is_first
-                    )
+                    is_news = said in _NEWS or (said is Said.MOVED and is_first)
                     tells = tells or (is_news and progress is Progress.NEW)
                     if not call.kind.read_only and (is_news or progress is not Progress.NONE):
                         changed_by.add(call.name)
-            calls.append(CallEvidence(progress, said, form, is_receipt))
-        progress = max([call.progress for call in calls])
-        waits = says_wait or any(call.waits for call in step.calls)
-        found = StepEvidence(
-            progress,
+            waits = waits or call.waits
+            best = max(best, progress)
+            calls.append(CallEvidence(call, progress, said, form, is_receipt))
+        made_progress = best is Progress.NEW or bool(changed_by)
+        follows, self.waits = self.waits, waits or (self.waits and not made_progress)
+        return StepEvidence(
+            best,
             tuple(calls),
             frozenset(changed_by),
             tells,
             in_words,
-            waits or self._waiting,
+            waits or follows,
+            made_progress,
         )
-        self._waiting = waits or (self._waiting and not found.made_progress)
-        return found
-
-    def is_waiting(self, step: Step) -> bool:
-        """Tell of a step that is about to run whether it waits, or follows on waiting."""
-        return self._waiting or any(call.waits for call in step.calls)
 
     def _said(self, call: Call, result: Result) -> tuple[Said, int, bool, bool]:
         lines = [result.form] if result.is_long else result.form.split(b"\n")
-        lines = [stripped for line in lines if (stripped := line.strip())]
-        hashes = [xxh3_64_intdigest(line) for line in lines]
+        lines = list(filter(None, map(bytes.strip, lines)))
+        hashes = [xxh3_64_intdigest(line) & _32_BITS for line in lines]
         # The order of lines says nothing: a listing may come in any.
-        form = sum(hashes) & 0xFFFFFFFF
-        size = MOST_LINES + 1
-        if not result.is_long:
-            size = self._size(xxh3_64_intdigest(call.name.encode()) & 0xFFFFFFFF, hashes, form)
-        new_in_words = self._new_in_words(lines) and size > 0
-        is_new = self._seen.add_all(hashes if result.is_long else _parts(lines))
-        again = self._seen.add(call.identity + (form << 1) + 1)
+        form = sum(hashes) & _32_BITS
+        if result.is_long:  # Compared without digits anyway.
+            size, words, parts = MOST_LINES + 1, lines, hashes
+        else:
+            size = self._size(call.name, hashes, form)
+            words = [line.translate(None, DIGITS) for line in lines]
+            parts = _parts(lines)
+        new_in_words = self._seen.add([xxh3_64_intdigest(line, 1) for line in words]) and size > 0
+        is_new = self._seen.add(parts)
+        again = not self._seen.add([call.identity + (form << 1) + 1])
         is_short = size <= SHORT
         if result.is_long and is_new:
-            self._seen.add(result.digest)
+            self._seen.add([result.digest])
         if result.failed:
             said = Said.NEW_ERROR if is_new and not again else Said.KNOWN_ERROR
-        elif result.is_long and not is_new and not self._seen.add(result.digest):
+        elif result.is_long and not is_new and self._seen.add([result.digest]):
             said = Said.MOVED
         elif again:
             said = Said.AGAIN
@@ -246,20 +219,16 @@ class Evidence:
         is_receipt = 0 < size <= SHORT and not is_new and not result.failed
         return said, form, new_in_words and not result.failed, is_receipt
 
-    def _size(self, tool: int, hashes: list[int], form: int) -> int:
+    def _size(self, name: str, hashes: list[int], form: int) -> int:
         """Count the lines of a result without its tool's frame, and learn the frame."""
-        lines = frozenset([line & 0xFFFFFFFF for line in hashes])
+        tool, lines = xxh3_64_intdigest(name.encode()) & _32_BITS, frozenset(hashes)
         last, frame, differ = self._frames.pop(tool, (form, lines, False))
         if form != last:
             frame, differ = frame & lines, True
         self._frames[tool] = (form, frame, differ)
         if len(self._frames) > _FRAMES:
             state.keep_latest(self._frames, _FRAMES)
-        return sum([line not in frame for line in lines]) if differ else len(hashes)
-
-    def _new_in_words(self, lines: list[bytes]) -> bool:
-        words = [xxh3_64_intdigest(line.translate(None, DIGITS), 1) for line in lines]
-        return self._seen.add_all(words)
+        return len(lines - frame) if differ else len(hashes)
 
     def to_state(self) -> dict[str, Any]:
         """Return what is remembered in JSON types, at most 4 KB."""
@@ -269,7 +238,7 @@ class Evidence:
                 [tool, last, differ, state.pack(sorted(frame))]
                 for tool, (last, frame, differ) in self._frames.items()
             ],
-            "waiting": self._waiting,
+            "waiting": self.waits,
         }
 
     def load_state(self, stored: Any) -> None:
@@ -288,7 +257,7 @@ class Evidence:
             lambda packed: frozenset(state.unpack(packed, MOST_LINES + 1)),
         )
         self._frames = {tool: (last, frame, differ) for tool, last, differ, frame in frames}
-        self._waiting = state.flag(stored["waiting"])
+        self.waits = state.flag(stored["waiting"])
 
 
 class _Seen:
@@ -301,15 +270,11 @@ class _Seen:
         self._old: dict[int, None] = {}
         self._packed = ""
 
-    def add(self, digest: int) -> bool:
-        """Take in a hash; says whether it was there."""
-        return not self.add_all((digest,))
-
-    def add_all(self, digests: Iterable[int]) -> bool:
+    def add(self, digests: Iterable[int]) -> bool:
         """Take in hashes; says whether one of them was not there."""
         new, old, found = self._new, self._old, False
         for digest in digests:
-            short = digest & 0xFFFFFFFF
+            short = digest & _32_BITS
             if short not in new:
                 found = found or short not in old
                 new[short] = None
@@ -336,21 +301,12 @@ def _parts(lines: list[bytes]) -> list[int]:
     """
     parts: list[bytes] = []
     for line in lines:
-        unranked = _RANK.sub(b"", line)
-        parts += _JSON_PARTS.split(unranked) if line[:1] in (b"{", b"[") else [unranked]
+        if line[0] in b"{[":
+            parts += map(bytes.lstrip, line.translate(_JSON_MARKS).split(b"\n"))
+        else:
+            parts.append(_RANK.sub(b"", line) if line[0] in _RANKS else line)
     return [xxh3_64_intdigest(part) for part in parts if part]
 
 
 def _look_up(said: Said, kind: ToolKind, *, is_first: bool) -> Progress:
     return TABLE[said][0 if is_first else 1][0 if kind.read_only else 2 if kind.changing else 1]
-
-
-def _says_wait(result: Result) -> bool:
-    form = result.form
-    lowered = (form[:_LOOKED_AT] + form[-_LOOKED_AT:] if result.is_long else form).lower()
-    for sign in _WAIT_SIGNS:
-        if sign in lowered:
-            break
-    else:  # As most texts: the patterns take twenty times as long.
-        return False
-    return (_ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT).search(lowered) is not None

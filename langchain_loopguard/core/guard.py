@@ -24,7 +24,7 @@ from langchain_loopguard.core.kinds import declared_kind
 from langchain_loopguard.core.policy import Policy
 from langchain_loopguard.core.results import match_results
 from langchain_loopguard.core.rules.base import kept_names
-from langchain_loopguard.core.step import Call, Step
+from langchain_loopguard.core.step import Call, Step, sleeps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,9 +57,7 @@ class LoopGuard:
             policy: The rules and their numbers; `None` is `Policy()`.
         """
         self.policy = Policy() if policy is None else policy
-        self._rules: list[tuple[str, Rule]] = [
-            (config.rule, config.build()) for config in self.policy.rules
-        ]
+        self._rules: dict[str, Rule] = {one.rule: one.build() for one in self.policy.rules}
         self._evidence = Evidence() if self.policy.reads_evidence else None
         self._ignored = frozenset(self.policy.ignored_arguments)
         self._declared: dict[str, ToolKind] = {}
@@ -85,9 +83,9 @@ class LoopGuard:
         step = self._step(calls)
         if not calls:
             return Decision(Action.ALLOW, (), step)
-        if self._evidence is not None:
-            step.waits = self._evidence.is_waiting(step)
-        return self._decision(step, [rule.check(step) for _, rule in self._rules])
+        if self._evidence is not None and self._evidence.waits:
+            step.waits = True
+        return self._decision(step, [rule.check(step) for rule in self._rules.values()])
 
     def record_results(self, record: Step, results: Sequence[Any]) -> Decision:
         """Take in what a step got back.
@@ -105,7 +103,8 @@ class LoopGuard:
         record.used = True
         record.results = match_results(record.calls, results, self.policy.is_failure)
         evidence = None if self._evidence is None else self._evidence.judge(record)
-        return self._decision(record, [rule.record(record, evidence) for _, rule in self._rules])
+        found = [rule.record(record, evidence) for rule in self._rules.values()]
+        return self._decision(record, found)
 
     def record_for(self, calls: Sequence[ToolCall]) -> Step:
         """Rebuild the record of the step counted last, without counting it again.
@@ -128,7 +127,7 @@ class LoopGuard:
         if self._evidence is None or not isinstance(text, str):
             return
         if self._evidence.observe(text.encode("utf-8", "surrogatepass")):
-            for _, rule in self._rules:
+            for rule in self._rules.values():
                 rule.start_turn()
 
     def start_turn(self) -> None:
@@ -137,7 +136,7 @@ class LoopGuard:
         self._patience.clear()
         if self._evidence is not None:
             self._evidence.start_turn()
-        for _, rule in self._rules:
+        for rule in self._rules.values():
             rule.start_turn()
 
     def human_message(self) -> None:
@@ -161,7 +160,7 @@ class LoopGuard:
                 self._patience[tool] = self._patience.pop(tool, 0) + 1
             if always:
                 self._always[finding.loop] = None
-            for name, rule in self._rules:
+            for name, rule in self._rules.items():
                 if self._evidence is not None or name == finding.rule:
                     rule.approve(finding.loop)
         if always:
@@ -202,7 +201,7 @@ class LoopGuard:
             "patience": dict(self._patience),
             "always": list(self._always),
             "evidence": self._evidence and self._evidence.to_state(),
-            "rules": {name: rule.to_state() for name, rule in self._rules},
+            "rules": {name: rule.to_state() for name, rule in self._rules.items()},
         }
 
     @classmethod
@@ -241,7 +240,7 @@ class LoopGuard:
         if self._evidence is not None and stored["evidence"] is not None:
             self._evidence.load_state(stored["evidence"])
         rules = state.mapping(stored["rules"], _MOST_RULES)
-        for name, rule in self._rules:
+        for name, rule in self._rules.items():
             if name in rules:
                 rule.load_state(rules[name])
 
@@ -257,10 +256,11 @@ class LoopGuard:
             kind = self._kinds[name] = self.policy.kind_of(name, self._declared.get(name))
         canonical = canonical_arguments(arguments)
         identity = identity_of(name, arguments, canonical, kind, self._ignored)
-        return Call(call_id(call), name, arguments, canonical, identity, kind)
+        waits = kind.poller or sleeps(canonical)
+        return Call(call_id(call), name, arguments, canonical, identity, kind, waits)
 
     def _decision(self, step: Step, found: Sequence[Finding | None]) -> Decision:
-        findings = [one for one in found if one is not None and self._counts_on(one, step)]
+        findings = [one for one in filter(None, found) if self._counts_on(one, step)]
         if not findings:
             return Decision(Action.ALLOW, (), step)
         for finding in findings:

@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh3_64_intdigest
 
 from langchain_loopguard.core.canonical import canonical_content
-from langchain_loopguard.core.clock import mask_clock
+from langchain_loopguard.core.clock import DIGITS, mask_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from langchain_loopguard.core.step import Call
-
-DIGITS = b"0123456789"
 
 LONG = 1000
 """Bytes from which on a text is compared as a whole. Measured: 500 to 4,000 give the same
@@ -51,8 +49,8 @@ _FIELD = re.compile(
 """A field that tells of a failure: `"isError": true`, `"ok": false`, `"error": "…"`, an exit code
 that is not 0, in JSON (also inside JSON) or as `exit code: 1`."""
 
-_SIGNS = (b"rror", b"RROR", b"ode", b"ODE", b"ccess", b"xit", b"ok", b"xception", b"raceback")
-"""A text without any of these tells of no failure."""
+_SIGNS = re.compile(rb"rror|RROR|ode|ODE|ccess|xit|ok|xception|raceback")
+"""A text without any of these tells of no failure: the patterns below take ten times as long."""
 
 _OPENS = re.compile(
     rb"""\A (?: [\s\[{(<]
@@ -64,6 +62,39 @@ _OPENS = re.compile(
 )
 """A text that begins with a traceback, `Error:`, `Error in a tool:` or `SomethingError:`, also as
 the first text of a JSON value."""
+
+
+_LOOKED_AT = 400
+"""Bytes at the beginning and at the end of a long text that are searched for signs of waiting."""
+
+_BUSY = (
+    rb"(?:pending|running|in[ _-]?progress|queued|processing|provisioning|starting|building"
+    rb"|compiling|deploying|waiting|scheduled|initiali[sz]ing|creating)"
+)
+_RETRY = (
+    rb"\b(?:retry[- ]after|try again (?:later|in)|rate limit|too many requests"
+    rb"|not (?:yet )?(?:ready|complete|finished|done|available))\b"
+)
+_SAYS_WAIT = re.compile(
+    rb"\A\W*" + _BUSY + rb"\W*\Z"
+    rb"|\b(?:status|state|phase|stage)\W{1,6}(?:is\W)?" + _BUSY + rb"\b"
+    rb"|\b(?:is|are|still|currently)\s(?:still\s)?" + _BUSY + rb"\b"
+    rb"|\bcontainercreating\b|" + _RETRY
+)
+_ERROR_SAYS_WAIT = re.compile(_RETRY)
+"""What a result says of something that needs time: a state that is not final, or that asking
+again later is right. Of an error only the latter."""
+
+_WAIT_WORDS = frozenset(
+    b"progress in_progress inprogress pending running queued processing provisioning starting "
+    b"building compiling deploying waiting scheduled initialising initializing creating "
+    b"containercreating retry again limit requests not".split()
+)
+"""A result without any of these words says nothing of waiting; the patterns take five times as long
+to find that."""
+
+_WORDS = re.sub(rb"\W", b" ", bytes(range(256))).lower()
+"""What stands for each byte where only the words are looked at."""
 
 
 class Result:
@@ -108,16 +139,21 @@ def tells_of_failure(text: bytes) -> bool:
     good work that talks about failures. `Policy.is_failure` is for that.
     """
     head, tail = text[:_HEAD], text[max(_HEAD, len(text) - _TAIL) :]
-    looked_at = head + tail
-    for sign in _SIGNS:
-        if sign in looked_at:
-            break
-    else:  # As most texts: the patterns below take ten times as long.
+    if _SIGNS.search(head + tail) is None:
         return False
     if _OPENS.match(head):
         return True
     found = _FIELD.search(head) or _FIELD.search(tail)
     return found is not None and (found["code"] is None or int(found["code"]) != 0)
+
+
+def says_wait(result: Result) -> bool:
+    """Tell whether a result says that something needs time, or an error to try again later."""
+    form = result.form
+    text = form[:_LOOKED_AT] + form[-_LOOKED_AT:] if result.is_long else form
+    if _WAIT_WORDS.isdisjoint(text.translate(_WORDS).split()):
+        return False
+    return (_ERROR_SAYS_WAIT if result.failed else _SAYS_WAIT).search(text.lower()) is not None
 
 
 def match_results(
@@ -158,7 +194,8 @@ def match_results(
         if len(rest) == len(unmatched):
             for place, result in zip(unmatched, rest, strict=True):
                 matched[place] = result
-    return tuple([_read(*one, is_failure) for one in zip(calls, matched, strict=True)])
+    pairs = zip(calls, matched, strict=True)
+    return tuple([_read(call, result, is_failure) for call, result in pairs])
 
 
 def _read(

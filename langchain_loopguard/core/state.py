@@ -29,11 +29,10 @@ _DIGITS = 16
 
 def pack(numbers: Collection[int], width: int = 4) -> str:
     """Write unsigned numbers of so many bytes, up to 8, as one text."""
-    wide = struct.pack(f">{len(numbers)}Q", *numbers)
-    # Of each 8 bytes the last ones, cut out in as many steps as there are bytes to keep.
-    data = bytearray(width * len(numbers))
-    for place in range(width):
-        data[place::width] = wide[8 - width + place :: 8]
+    code, size = ("I", 4) if width <= 4 else ("Q", 8)  # noqa: PLR2004 - the sizes that `struct` has
+    data = bytearray(struct.pack(f">{len(numbers)}{code}", *numbers))
+    for longer in range(size, width, -1):
+        del data[::longer]  # The first byte of each number.
     return base64.b64encode(data).decode("ascii")
 
 

@@ -42,13 +42,13 @@ class Call(NamedTuple):
     """64 bits by which the rules know the call, see `core.calls.identity_of`."""
     kind: ToolKind
     """What kind of tool is called."""
+    waits: bool
+    """Whether the call itself waits: of a poller, or with a `sleep` in its arguments."""
 
-    @property
-    def waits(self) -> bool:
-        """Whether the call itself waits: of a poller, or with a `sleep` in its arguments."""
-        return self.kind.poller or (
-            b"leep" in self.canonical and _SLEEPS.search(self.canonical) is not None
-        )
+
+def sleeps(canonical: bytes) -> bool:
+    """Tell whether the arguments of a call hold a command to sleep."""
+    return canonical.find(b"leep") >= 0 and _SLEEPS.search(canonical) is not None
 
 
 class Step:
@@ -72,7 +72,7 @@ class Step:
         self.calls = calls
         self.identity = sum([call.identity for call in calls]) & _MASK
         self.results: tuple[Result | None, ...] = ()
-        self.waits = False
+        self.waits = True in [call.waits for call in calls]
         self.used = not calls
 
     @property

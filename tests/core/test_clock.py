@@ -59,6 +59,19 @@ def test_texts_that_differ_by_a_clock_alone_are_equal(one, other):
     assert mask(one) == mask(other)
 
 
+KEYS = (
+    "seconds secs millis elapsed duration uptime runtime datetime timestamp time age date took "
+    "latency idle ttl expires_in expiresin"
+).split()
+JOINED = "start_time startTime took_ms took_s created_at durationMs updatedAt waitS".split()
+
+
+@pytest.mark.parametrize("between", [":", " = ", '": ', '" :"', '\\": ', "' : '", "=-", ':\\"'])
+@pytest.mark.parametrize("key", [*KEYS, *JOINED, *map(str.upper, KEYS)])
+def test_a_number_behind_a_key_of_a_clock_is_masked(key, between):
+    assert mask(f"a {key}{between}12 b") == f"a {key}{between.removesuffix('-')}# b"
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -142,6 +142,11 @@ WAITS = (
     "phase=ContainerCreating",
     "not ready",
     "Too many requests, retry after 30 s",
+    "Rate limit exceeded",
+    "try again in a minute",
+    "results are not yet available",
+    *[f"phase is {word}" for word in "provisioning starting compiling scheduled".split()],
+    *[f"state: {word}" for word in "building deploying waiting initializing creating".split()],
 )
 
 DOES_NOT_WAIT = (

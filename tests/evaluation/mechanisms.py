@@ -201,26 +201,24 @@ MECHANISMS: tuple[Mechanism, ...] = (
         Patch(evidence, "TABLE", lambda rows: rows | {evidence.Said.MOVED: _NONE}),
     ),
     _patched("ranks in a list", *_without(evidence, "_RANK")),
-    _patched("values of JSON on one line", *_without(evidence, "_JSON_PARTS")),
+    _patched("values of JSON on one line", _constant(evidence, "_JSON_MARKS", bytes(range(256)))),
     _patched("short results (none is)", _constant(evidence, "SHORT", -1)),
     # Waiting.
     _patched(
         "waiting, all of it",
-        _constant(evidence, "_says_wait", lambda _: False),
+        _constant(evidence, "says_wait", lambda _: False),
         Patch(step.Call, "waits", lambda _: property(lambda _: False)),
     ),
-    _patched("waiting: results that say so", _constant(evidence, "_says_wait", lambda _: False)),
+    _patched("waiting: results that say so", _constant(evidence, "says_wait", lambda _: False)),
     _patched(
         "waiting: long results that say so",
-        Patch(
-            evidence, "_says_wait", lambda old: lambda result: not result.is_long and old(result)
-        ),
+        Patch(evidence, "says_wait", lambda old: lambda result: not result.is_long and old(result)),
     ),
-    _patched("waiting: errors that say so", *_without(evidence, "_ERROR_SAYS_WAIT")),
+    _patched("waiting: errors that say so", *_without(results, "_ERROR_SAYS_WAIT")),
     _patched("waiting: `sleep` in arguments", *_without(step, "_SLEEPS")),
     _patched(
         "waiting goes on at the next look",
-        _always_false(evidence.Evidence, "_waiting", evidence.Evidence),
+        _always_false(evidence.Evidence, "waits", evidence.Evidence),
     ),
     _tuned("patience of *repeat* (12 instead)", repeat={"patience": 12}),
     _tuned("patience of *error* (8 instead)", error={"patience": 8}),

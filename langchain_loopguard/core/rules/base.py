@@ -120,6 +120,13 @@ class OwnRule(Rule):
     fact: ClassVar[str]
     """What a person reads, with `{tools}` and `{count}`."""
 
+    _config: Any
+
+    def __init__(self, config: RuleConfig) -> None:
+        """Start with empty counts."""
+        self._config = config
+        self.clear()
+
     def clear(self) -> None:
         """Forget all counts."""
         raise NotImplementedError
@@ -177,6 +184,5 @@ class OwnRule(Rule):
 
 def kept_names(names: Sequence[str]) -> list[str]:
     """Return what a state keeps of tools' names in clear: few, short, in ASCII."""
-    return [name[:_LONGEST_NAME].encode("ascii", "replace").decode() for name in names][
-        :_MOST_TOOLS
-    ]
+    names = names[:_MOST_TOOLS]
+    return [name[:_LONGEST_NAME].encode("ascii", "replace").decode() for name in names]

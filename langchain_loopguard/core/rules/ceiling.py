@@ -17,7 +17,7 @@ from langchain_loopguard.core.rules.base import Ask, OwnRule, RuleConfig
 if TYPE_CHECKING:
     from langchain_loopguard.core.decision import Finding
     from langchain_loopguard.core.evidence import StepEvidence
-    from langchain_loopguard.core.step import Call, Step
+    from langchain_loopguard.core.step import Step
 
 _RUNS = 8
 _CALLS = 32
@@ -49,16 +49,13 @@ class Ceiling(RuleConfig):
 
 
 class _Ceiling(OwnRule):
+    _config: Ceiling
     name = "ceiling"
     advice = (
         "The same call has been made very often. Check what it has achieved so far, do the rest "
         "in another way, or say what is missing and finish."
     )
     fact = "The agent made the same call of {tools} {count} times"
-
-    def __init__(self, config: Ceiling) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Step -> how often it came, since when; call -> how often.
@@ -67,24 +64,28 @@ class _Ceiling(OwnRule):
         self._limited: dict[int, int] = {}
 
     def check(self, step: Step) -> Finding | None:
-        found = None
-        limit = self._unbroken_limit(step)
-        if limit is not None:
-            run = self._runs.setdefault(step.identity, [0, step.number])
-            run[0] += 1
-            if run[0] >= limit and not step.waits:
-                found = self._judge(step.tools, run[0], limit, run[1], step.identity)
-            state.keep_latest(self._runs, _RUNS)
+        found, unbroken = None, None
         for call in step.calls:
+            kind = call.kind
+            if kind.changing and not kind.idempotent:
+                unbroken = self._config.changing
+            elif kind.shell:
+                unbroken = unbroken or self._config.shell
             # Calls of tools with a limit of their own are not crowded out by others.
-            calls = self._calls if call.kind.limit is None else self._limited
+            calls = self._calls if kind.limit is None else self._limited
             count = calls[call.identity] = calls.pop(call.identity, 0) + 1
-            limit = self._total_limit(call)
+            limit = self._config.total if kind.limit is None and not kind.poller else kind.limit
             if limit is not None and count >= limit:
-                found = self._judge((call.name,), count, limit, 0, call.identity) or found
+                found = self._judge((call.name,), count, limit, 0, call.identity)
         for calls in (self._calls, self._limited):
             if len(calls) > 2 * _CALLS:
                 state.keep_latest(calls, _CALLS)
+        if unbroken is not None:
+            run = self._runs.setdefault(step.identity, [0, step.number])
+            run[0] += 1
+            if run[0] >= unbroken and not step.waits and found is None:
+                found = self._judge(step.tools, run[0], unbroken, run[1], step.identity)
+            state.keep_latest(self._runs, _RUNS)
         return found
 
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:
@@ -92,17 +93,6 @@ class _Ceiling(OwnRule):
             run = self._runs.get(step.identity)
             self._runs = {} if run is None else {step.identity: run}
         return None
-
-    def _unbroken_limit(self, step: Step) -> int | None:
-        kinds = [call.kind for call in step.calls]
-        if any(kind.changing and not kind.idempotent for kind in kinds):
-            return self._config.changing
-        return self._config.shell if any(kind.shell for kind in kinds) else None
-
-    def _total_limit(self, call: Call) -> int | None:
-        if call.kind.limit is not None:
-            return call.kind.limit
-        return None if call.kind.poller else self._config.total
 
     def _judge(
         self, tools: tuple[str, ...], count: int, limit: int, since: int, loop: int

@@ -46,6 +46,7 @@ class Cycle(RuleConfig):
 
 
 class _Cycle(OwnRule):
+    _config: Cycle
     name = "cycle"
     advice = (
         "The last steps go round in a circle. Use what they have shown, do something that you "
@@ -53,26 +54,22 @@ class _Cycle(OwnRule):
     )
     fact = "The agent went through the same steps with {tools} {count} times"
 
-    def __init__(self, config: Cycle) -> None:
-        self._config = config
-        self.clear()
-
     def clear(self) -> None:
         # The last steps, newest last: identity and tools.
         self._last: list[tuple[int, list[str]]] = []
         # Period -> for how many steps each was the one a period before it, how many of these
         # said something new in words.
-        self._equal = [[0, 0] for _ in range(_LONGEST + 1)]
+        self._equal: dict[int, list[int]] = {}
 
     def check(self, step: Step) -> Finding | None:
         last = self._last
         last.append((step.identity, kept_names(step.tools)[:_TOOLS]))
         found: Finding | None = None
-        for period in range(2, self._config.longest + 1):
-            equal = self._equal[period]
-            if len(last) <= period or last[-1 - period][0] != step.identity:
-                equal[:] = 0, 0
+        before, self._equal = self._equal, {}
+        for period, (identity, _) in enumerate(last[-3 : -2 - self._config.longest : -1], 2):
+            if identity != step.identity:
                 continue
+            equal = self._equal[period] = before.get(period, [0, 0])
             equal[0] += 1
             rounds = 1 + equal[0] // period
             if rounds < self._config.rounds or step.waits or found is not None:
@@ -94,14 +91,14 @@ class _Cycle(OwnRule):
 
     def record(self, step: Step, evidence: StepEvidence | None) -> Finding | None:  # noqa: ARG002
         if evidence is not None and evidence.in_words:
-            for equal in self._equal:
-                equal[1] += equal[0] > 0
+            for equal in self._equal.values():
+                equal[1] += 1
         return None
 
     def to_state(self) -> Any:
         # Copies: a host may write the state down later, when the next steps have been counted.
         last = [[f"{identity:x}", tools] for identity, tools in self._last]
-        return [last, [[*equal] for equal in self._equal]]
+        return [last, [[*self._equal.get(period, (0, 0))] for period in range(_LONGEST + 1)]]
 
     def load_state(self, stored: Any) -> None:
         last, equal = state.entries(stored, 2)
@@ -117,4 +114,4 @@ class _Cycle(OwnRule):
         rows = state.each(equal, _LONGEST + 1, state.count, state.count)
         if len(rows) != _LONGEST + 1:
             raise ValueError("a row for each period is missing")
-        self._equal = rows
+        self._equal = {period: row for period, row in enumerate(rows) if row[0]}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from langchain_loopguard.core import state
+from langchain_loopguard.core.evidence import Said
 from langchain_loopguard.core.rules.base import Ask, OwnRule, RuleConfig, Warn, kept_names
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.evidence import StepEvidence
     from langchain_loopguard.core.step import Step
 
+_FAILED = (Said.NEW_ERROR, Said.KNOWN_ERROR)
 _ERRORS = 8
 _TOOLS = 3
 _ANY_TOOL = 3
@@ -49,16 +51,13 @@ class Error(RuleConfig):
 
 
 class _Error(OwnRule):
+    _config: Error
     name = "error"
     advice = (
         "The same error came several times. Read it, find its cause and do something else, or "
         "say what blocks you and finish."
     )
     fact = "{tools} failed {count} times with the same error, numbers and arguments aside"
-
-    def __init__(self, config: Error) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Error -> how often, since when, at which count a person is asked, the tools.
@@ -79,13 +78,13 @@ class _Error(OwnRule):
         if evidence.tells or evidence.changed_by:
             self.clear()
         strongest: Finding | None = None
-        limit = self._config.patience if evidence.waits else self._config.ask
         failed = {
-            brought.form: call.name
-            for call, brought, result in zip(step.calls, evidence.calls, step.results, strict=True)
-            if result is not None and result.failed and brought.form is not None
+            brought.form or 0: brought.call.name
+            for brought in evidence.calls
+            if brought.said in _FAILED
         }
         for form, tool in failed.items():
+            limit = self._config.patience if evidence.waits else self._config.ask
             count, since, _, tools = self._errors.pop(form, (0, step.number, 0, []))
             tools = list(dict.fromkeys([*tools, *kept_names([tool])]))[:_TOOLS]
             self._errors[form] = (count + 1, since, limit, tools)

@@ -54,16 +54,13 @@ class InVain(RuleConfig):
 
 
 class _InVain(OwnRule):
+    _config: InVain
     name = "in_vain"
     advice = (
         "This tool gives the same short result whatever it is asked. Find out what it needs, try "
         "a different approach, or say what is missing and finish."
     )
     fact = "{tools} gave the same short result {count} times, for different arguments"
-
-    def __init__(self, config: InVain) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         # Tool and result -> how often, how often for a call made before, since when, at which
@@ -83,26 +80,22 @@ class _InVain(OwnRule):
             return None
         if evidence.tells:
             self.clear()
-        elif evidence.changed_by:
+        elif evidence.changed_by and self._counts:
             only = kept_names(list(evidence.changed_by)) if len(evidence.changed_by) == 1 else None
             self._counts = {
                 k: counted for k, counted in self._counts.items() if [counted[4]] == only
             }
         found: Finding | None = None
-        for call, brought in zip(step.calls, evidence.calls, strict=True):
+        for brought in evidence.calls:
             if not brought.is_receipt:
                 continue
-            key = (xxh3_64_intdigest(call.name.encode()) ^ (brought.form or 0)) & 0xFFFFFFFF
-            counted = self._counts.pop(key, None) or [
-                0,
-                0,
-                step.number,
-                _NEVER,
-                kept_names([call.name])[0],
-            ]
+            name = brought.call.name
+            key = (xxh3_64_intdigest(name.encode()) ^ (brought.form or 0)) & 0xFFFFFFFF
+            fresh = [0, 0, step.number, _NEVER, kept_names([name])[0]]
+            counted = self._counts.pop(key, fresh)
             counted[0] += 1
             counted[1] += brought.said is Said.AGAIN
-            counted[3] = self._limit(call, counted[1])
+            counted[3] = self._limit(brought.call, counted[1])
             self._counts[key] = counted
             if not evidence.waits:
                 found = self._judge(key, counted, self._config.warn) or found

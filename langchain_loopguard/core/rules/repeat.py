@@ -65,6 +65,7 @@ class _Count:
 
 
 class _Repeat(OwnRule):
+    _config: Repeat
     name = "repeat"
     advice = (
         "The same call has had the same result several times, and asking again will not change "
@@ -72,10 +73,6 @@ class _Repeat(OwnRule):
         "finish."
     )
     fact = "The same call of {tools} had the same result {count} times"
-
-    def __init__(self, config: Repeat) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         self._counts: dict[int, _Count] = {}
@@ -93,7 +90,8 @@ class _Repeat(OwnRule):
         if evidence.made_progress:
             self._forgive(step, evidence)
         strongest: Finding | None = None
-        for call, brought in zip(step.calls, evidence.calls, strict=True):
+        for brought in evidence.calls:
+            call = brought.call
             counted = self._counts.pop(call.identity, None)
             if counted is None or counted.form != brought.form:
                 counted = _Count(brought.form, 1, step.number, call.kind.read_only)

@@ -49,16 +49,13 @@ class Stall(RuleConfig):
 
 
 class _Stall(OwnRule):
+    _config: Stall
     name = "stall"
     advice = (
         "The last steps showed nothing that you had not seen before. Decide with what you know, "
         "look somewhere else, or say what is missing and finish."
     )
     fact = "{count} steps in a row, with {tools}, brought nothing new"
-
-    def __init__(self, config: Stall) -> None:
-        self._config = config
-        self.clear()
 
     def clear(self) -> None:
         self._count = self._since = 0
