@@ -76,8 +76,6 @@ TABLE = {
 }
 """A tool that only takes down thoughts is the exception: its successes are `OPEN`."""
 
-_NEWS = (Said.NEW_LONG, Said.NEW_SHORT)
-
 SHORT = 2
 """Lines of a short result. Measured: 3 halves the warnings of solved runs and finds 5 of 144
 loops that follow from the table less."""
@@ -169,9 +167,8 @@ class Evidence:
                     progress = Progress.OPEN
                 else:
                     in_words = in_words or new_in_words
-                    is_news = said in _NEWS or (said is Said.MOVED and is_first)
-                    tells = tells or (is_news and progress is Progress.NEW)
-                    if not call.kind.read_only and (is_news or progress is not Progress.NONE):
+                    tells = tells or (progress is Progress.NEW and said is not Said.RECEIPT)
+                    if not call.kind.read_only and progress is not Progress.NONE:
                         changed_by.add(call.name)
             waits = waits or call.waits
             best = max(best, progress)

@@ -52,8 +52,8 @@ class _Ceiling(OwnRule):
     _config: Ceiling
     name = "ceiling"
     advice = (
-        "The same call has been made very often. Check what it has achieved so far, do the rest "
-        "in another way, or say what is missing and finish."
+        "The same call was made as often as it may be. Check what it has achieved so far, do the "
+        "rest in another way, or say what is missing and finish."
     )
     fact = "The agent made the same call of {tools} {count} times"
 
