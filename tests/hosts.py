@@ -25,7 +25,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 # --- Models -----------------------------------------------------------------------------------
 
@@ -165,6 +165,12 @@ class Counter:
         return len(self.runs)
 
 
+class Question(BaseModel):
+    """The arguments of `name(q)`, which are made once and not for each tool."""
+
+    q: str = ""
+
+
 def counting_tool(
     counter: Counter,
     name: str = "search",
@@ -188,7 +194,7 @@ def counting_tool(
         coroutine=abody if native_async else None,
         name=name,
         description=f"The tool {name}.",
-        **options,
+        **{"args_schema": Question, **options},
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.evaluation import cost
+from tests.evaluation import cost, tables
 from tests.evaluation.run import measure
 
 NOT_REACHED = "fresh runs"
@@ -44,6 +44,15 @@ def measured():
 def test_the_goals_are_reached(measured):
     missed = [goal["measure"] for goal in measured["goals"] if not goal["holds"]]
     assert [one.partition(":")[0] for one in missed] == [NOT_REACHED]
+
+
+def test_the_readmes_figures_of_the_default_are_those_measured(measured):
+    written = tables.written_blocks(tables.README.read_text(encoding="utf-8"))
+    new = tables.blocks(measured)
+    for name in ("goals", "misses", "classes"):
+        assert written[name] == new[name], name
+    default = tables.scores_table(measured["scores"], "preset: ").splitlines()[2]
+    assert default in written["presets"].splitlines()
 
 
 def test_few_solved_runs_are_warned_without_a_loop(measured):
