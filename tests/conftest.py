@@ -8,6 +8,7 @@ they could not even be imported, so plain `pytest` does not look into these file
 from __future__ import annotations
 
 import gc
+import os
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,13 @@ SLOW = {
 
 _ROOT = Path(__file__).parent
 _SLOW = [_ROOT / name for name in SLOW]
+
+# Colours that are forced stand in the middle of the words that tests look for, and a trace that is
+# switched on is sent. Typer reads its part when it is imported.
+_COLOURS = {"FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS"}
+for _name in list(os.environ):
+    if _name in _COLOURS or _name.startswith(("TTY_", "LANGCHAIN_", "LANGSMITH_", "OTEL_")):
+        del os.environ[_name]
 
 # A commit fails for what it changes and not for what chance finds that day, so that every run draws
 # the same examples. The weekly workflow draws others:
