@@ -407,11 +407,11 @@ def test_nothing_is_left_of_what_outlives_the_call_around_it():
         for _ in range(10):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(graph.ainvoke(ask(), {"callbacks": [guard]}), 0.03)
-        end = time.monotonic() + 30
-        while left(Run) and time.monotonic() < end:
-            await asyncio.sleep(0.1)
 
     asyncio.run(calls())
+    end = time.monotonic() + 30
+    while left(Run) and time.monotonic() < end:
+        time.sleep(0.1)
     assert (left(Run), left(Session)) == (0, 0)
 
 

@@ -41,7 +41,7 @@ EARLY = Policy(poll_tools=["job"], max_refusals=2).tune(
 )
 """Small numbers, so that short conversations reach every one of them."""
 
-ROUGHLY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ROUGHLY = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 
 def stored(guard):

@@ -257,7 +257,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("rules", ALL.values(), ids=ALL)
 @given(steps=STEPS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_storing_the_state_at_every_step_changes_no_verdict(rules, steps):
     assert verdicts(rules, steps, reload=True) == verdicts(rules, steps)
 
