@@ -2,7 +2,10 @@
 
 `pytest` alone runs the first. The second are the folders and files below and every test marked
 `slow`; `pytest -m slow` runs them, with the packages of the group `slow` installed. Without them
-they could not even be imported, so plain `pytest` does not look into these files.
+these files could not even be imported, so plain `pytest` does not look into them.
+
+What else all tests share: nothing of the surroundings gets in, every run draws the same examples,
+and what a test finds in memory is of its own file.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ for _name in list(os.environ):
 # the same examples. The weekly workflow draws others:
 # `pytest -m "hypothesis and not slow" --hypothesis-profile=exploring`.
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
-settings.register_profile("exploring", derandomize=False, deadline=None, print_blob=True)
+settings.register_profile(
+    "exploring", derandomize=False, deadline=None, max_examples=1000, print_blob=True
+)
 settings.load_profile("same")
 
 

@@ -267,14 +267,17 @@ def saved(postgres):
         return live_run(script, saver)
 
 
+@pytest.mark.slow
 def test_a_thread_in_postgres_replays_to_the_live_verdicts(postgres, saved):
     assert emitted_live(replay(read_thread(postgres))) == saved
 
 
+@pytest.mark.slow
 def test_a_thread_in_postgres_that_was_saved_at_the_end_alone_is_read(postgres, saved):
     assert len(list(read_thread(postgres, "t2").steps)) == 8
 
 
+@pytest.mark.slow
 def test_a_source_in_postgres_is_named_without_its_password(postgres, saved):
     address = postgres.replace("postgres:@", "postgres:hush@")
     assert {"hush" in run.source for run in read_runs([address])} == {False}
