@@ -7,65 +7,14 @@ import logging
 import pytest
 from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from langchain_loopguard import (
-    InvalidResumeError,
-    LoopDetectedError,
-    LoopGuardCallbackHandler,
-    LoopGuardPolicy,
-)
-from tests.hosts import (
-    GRAPHS,
-    MODES,
-    Counter,
-    ask,
-    assert_valid_history,
-    counting_tool,
-    drive,
-    listed_model,
-    repeating_model,
-    thread,
-)
+from langchain_loopguard import InvalidResumeError, LoopDetectedError, LoopGuardCallbackHandler
+from tests.adapters.handled import THREE, Looping, ending, every_graph, every_mode, handler
+from tests.hosts import ask, assert_valid_history, listed_model, repeating_model, thread
 
-SEED = LoopGuardPolicy.seed()
-every_graph = pytest.mark.parametrize("host", GRAPHS)
-every_mode = pytest.mark.parametrize("mode", MODES)
-THREE = (("search", {"q": "a"}), ("search", {"q": "b"}), ("search", {"q": "c"}))
 MISSING = ("no_such_tool", {})
-
-
-def handler(**options) -> LoopGuardCallbackHandler:
-    """Make a handler that hides none of its own faults."""
-    return LoopGuardCallbackHandler(SEED, **{"fail_open": False, **options})
-
-
-class Looping:
-    """An agent that repeats its calls, on one thread, under a handler."""
-
-    def __init__(self, host, *calls, model=None, saved=True, tool=None, build=None, **options):
-        self.ran, self.guard = Counter(), handler(**options)
-        self.model = model or repeating_model(*calls)
-        saver = {"checkpointer": InMemorySaver()} if saved else {}
-        tool = tool or counting_tool(self.ran)
-        self.graph = GRAPHS[host](self.model, [tool], **saver, **(build or {}))
-        self.config = thread("t", self.guard)
-
-    async def play(self, mode, *answers):
-        """Run it on a user's message and on a person's answers; gives the last outcome."""
-        outcome = await drive(self.graph, mode, ask(), self.config)
-        for answer in answers:
-            outcome = await drive(self.graph, mode, Command(resume=answer), self.config)
-        return outcome
-
-    @property
-    def messages(self):
-        return self.graph.get_state(self.config).values["messages"]
-
-    def results(self, count):
-        return [m for m in self.messages if isinstance(m, ToolMessage)][-count:]
 
 
 # --- Options ----------------------------------------------------------------------------------
@@ -142,7 +91,7 @@ async def test_continue_runs_the_step_and_counts_anew(host, mode):
 @every_mode
 @every_graph
 async def test_a_persons_text_is_the_result_of_the_refused_calls(host, mode):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     await agent.play(mode, "Use the archive instead.")
     assert_valid_history(agent.messages)
     assert agent.ran.total == 6
@@ -158,7 +107,7 @@ async def test_texts_of_a_person_never_end_a_run(host):
 
 @every_graph
 async def test_a_person_may_decide_about_each_call(host):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     said = [{"type": "approve"}, {"type": "reject", "message": "Not this."}, {"type": "approve"}]
     await agent.play("invoke", {"decisions": said})
     assert_valid_history(agent.messages)
@@ -175,14 +124,14 @@ async def test_a_step_that_begins_with_an_unknown_tool_is_asked_about_once(
     step = [MISSING, *THREE[:2]]
     agent = Looping(host, model=listed_model(step, step, step, []))
     assert len((await agent.play(mode)).interrupts) == 1
-    outcome = await drive(agent.graph, mode, Command(resume=answer), agent.config)
+    outcome = await agent.resume(mode, answer)
     assert (outcome.interrupts, agent.ran.total) == ((), 4 + more)
     assert_valid_history(agent.messages)
 
 
 @every_graph
 async def test_one_call_at_a_time_is_asked_about_once_too(host):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     agent.config["max_concurrency"] = 1  # The calls start and end one after the other.
     assert len((await agent.play("invoke")).interrupts) == 1
     agent.graph.invoke(Command(resume="continue"), agent.config)
@@ -197,7 +146,7 @@ async def test_one_call_at_a_time_is_asked_about_once_too(host):
 async def test_a_loop_on_a_tool_that_does_not_exist_is_asked_about_at_the_model(host, mode):
     agent = Looping(host, MISSING)
     assert len((await agent.play(mode)).interrupts) == 1
-    await drive(agent.graph, mode, Command(resume="stop"), agent.config)
+    await agent.resume(mode, "stop")
     assert_valid_history(agent.messages)
     assert agent.messages[-1].content.startswith("Stopped.")
     assert len(agent.model.requests) == 3
@@ -245,7 +194,7 @@ async def test_a_question_that_is_swallowed_is_asked_again_at_the_model(answer, 
     assert agent.ran.total == 2
     assert agent.guard.stats()["lost"] == 1
     assert "a person is asked first" in agent.results(1)[0].content
-    outcome = await drive(agent.graph, "ainvoke", Command(resume=answer), agent.config)
+    outcome = await agent.resume("ainvoke", answer)
     assert bool(outcome.interrupts) is not ends
     assert agent.ran.total == calls
     if ends:
@@ -302,9 +251,7 @@ async def test_raise_without_a_checkpointer_raises_at_once(host):
 @every_mode
 @every_graph
 async def test_refuse_lets_the_model_go_on(host, mode, saved):
-    agent = Looping(
-        host, model=listed_model(THREE, THREE, THREE, []), on_detected="refuse", saved=saved
-    )
+    agent = ending(host, on_detected="refuse", saved=saved)
     outcome = await agent.play(mode)
     assert agent.ran.total == 6
     assert_valid_history(outcome.messages)

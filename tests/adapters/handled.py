@@ -1,0 +1,83 @@
+"""How is an agent under a callback handler built and driven in these tests?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from langchain_loopguard import LoopGuardCallbackHandler, LoopGuardPolicy
+from tests.hosts import (
+    GRAPHS,
+    MODES,
+    Counter,
+    Outcome,
+    ask,
+    counting_tool,
+    drive,
+    listed_model,
+    repeating_model,
+    thread,
+)
+
+SEED = LoopGuardPolicy.seed()
+THREE = (("search", {"q": "a"}), ("search", {"q": "b"}), ("search", {"q": "c"}))
+"""The calls of a step."""
+
+every_graph = pytest.mark.parametrize("host", GRAPHS)
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+def handler(policy: LoopGuardPolicy | None = SEED, **options: Any) -> LoopGuardCallbackHandler:
+    """Make a handler that hides none of its own faults."""
+    return LoopGuardCallbackHandler(policy, **{"fail_open": False, **options})
+
+
+class Looping:
+    """An agent that repeats its calls, on one thread, under a handler."""
+
+    def __init__(
+        self, host, *calls, model=None, saved=True, saver=None, tool=None, build=None,
+        native_async=False, **options,
+    ):  # fmt: skip
+        self.ran, self.guard = Counter(), handler(**options)
+        self.model = model or repeating_model(*calls)
+        saved_to = {"checkpointer": saver or InMemorySaver()} if saved else {}
+        tool = tool or counting_tool(self.ran, native_async=native_async)
+        self.graph = GRAPHS[host](self.model, [tool], **saved_to, **(build or {}))
+        self.config = thread("t", self.guard)
+
+    def take_over(self, fresh: bool = True) -> None:
+        """Go on under a handler that knows nothing yet, as another process would."""
+        if fresh:
+            self.config = thread("t", handler())
+
+    async def play(self, mode, *answers) -> Outcome:
+        """Run it on a user's message and on a person's answers; gives the last outcome."""
+        outcome = await drive(self.graph, mode, ask(), self.config)
+        for answer in answers:
+            outcome = await self.resume(mode, answer)
+        return outcome
+
+    async def resume(self, mode, answer) -> Outcome:
+        """Run it on a person's answer."""
+        return await drive(self.graph, mode, Command(resume=answer), self.config)
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        return self.graph.get_state(self.config).values["messages"]
+
+    def results(self, count: int) -> list[ToolMessage]:
+        """Give the last results."""
+        return [m for m in self.messages if isinstance(m, ToolMessage)][-count:]
+
+
+def ending(host, **options) -> Looping:
+    """Make an agent that is done after three steps, of which the third is a loop."""
+    return Looping(host, model=listed_model(THREE, THREE, THREE, []), **options)
+
+
+__all__ = ["SEED", "THREE", "Looping", "ending", "every_graph", "every_mode", "handler"]
