@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+from importlib.metadata import version
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 
 from langchain_loopguard import LoopGuardCallbackHandler, LoopGuardPolicy
@@ -31,9 +36,46 @@ every_graph = pytest.mark.parametrize("host", GRAPHS)
 every_mode = pytest.mark.parametrize("mode", MODES)
 
 
+def wrong_in_1_3_0(what: str) -> pytest.MarkDecorator:
+    """Skip a test on the lowest LangChain, for a fault of its own."""
+    return pytest.mark.skipif(version("langchain") == "1.3.0", reason=f"LangChain 1.3.0: {what}")
+
+
 def handler(policy: LoopGuardPolicy | None = SEED, **options: Any) -> LoopGuardCallbackHandler:
     """Make a handler that hides none of its own faults."""
     return LoopGuardCallbackHandler(policy, **{"fail_open": False, **options})
+
+
+def left(kind: type) -> int:
+    """Count what is in memory of a kind; `isinstance` would run what a class of a test says."""
+    gc.collect()
+    return sum(type(one) is kind for one in gc.get_objects())
+
+
+def once(messages):
+    """Make one call, by an id that no other has."""
+    if any(isinstance(message, AIMessage) for message in messages):
+        return AIMessage("done")
+    call = {"name": "search", "args": {"q": "a"}, "id": uuid4().hex, "type": "tool_call"}
+    return AIMessage("", id=uuid4().hex, tool_calls=[call])
+
+
+def make(host, model, ran, **options):
+    """Build a graph of one tool on a saver."""
+    return GRAPHS[host](model, [counting_tool(ran)], checkpointer=InMemorySaver(), **options)
+
+
+def graph_of(agent, tools, schema=MessagesState, key="messages", extra=None):
+    """Build a graph around a node that calls a model, with another node behind the tools."""
+    builder = StateGraph(schema)
+    builder.add_node("agent", agent)
+    builder.add_node("tools", ToolNode(tools, messages_key=key))
+    builder.add_node("extra", extra or (lambda state: {}))
+    builder.add_edge(START, "agent")
+    builder.add_conditional_edges("agent", lambda s: tools_condition(s, messages_key=key))
+    builder.add_edge("tools", "extra")
+    builder.add_edge("extra", "agent")
+    return builder.compile(checkpointer=InMemorySaver())
 
 
 class Looping:
@@ -80,4 +122,17 @@ def ending(host, **options) -> Looping:
     return Looping(host, model=listed_model(THREE, THREE, THREE, []), **options)
 
 
-__all__ = ["SEED", "THREE", "Looping", "ending", "every_graph", "every_mode", "handler"]
+__all__ = [
+    "SEED",
+    "THREE",
+    "Looping",
+    "ending",
+    "every_graph",
+    "every_mode",
+    "graph_of",
+    "handler",
+    "left",
+    "make",
+    "once",
+    "wrong_in_1_3_0",
+]
