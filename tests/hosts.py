@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
@@ -345,7 +346,10 @@ GRAPHS: dict[str, Callable[..., Any]] = {
 """The hosts with a graph state, by test id."""
 
 MODES = ("invoke", "ainvoke", "stream", "astream")
-"""The ways to run a graph or chain; tests are parametrised over them."""
+"""The ways to run a graph or chain."""
+
+every_graph = pytest.mark.parametrize("host", GRAPHS)
+every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 # --- Running ----------------------------------------------------------------------------------
@@ -464,6 +468,8 @@ __all__ = [
     "assert_valid_history",
     "counting_tool",
     "drive",
+    "every_graph",
+    "every_mode",
     "functional_agent",
     "lcel_chain",
     "listed_model",

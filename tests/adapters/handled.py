@@ -17,7 +17,6 @@ from langgraph.types import Command
 from langchain_loopguard import LoopGuardCallbackHandler, LoopGuardPolicy
 from tests.hosts import (
     GRAPHS,
-    MODES,
     Counter,
     Outcome,
     ask,
@@ -31,9 +30,6 @@ from tests.hosts import (
 SEED = LoopGuardPolicy.seed()
 THREE = (("search", {"q": "a"}), ("search", {"q": "b"}), ("search", {"q": "c"}))
 """The calls of a step."""
-
-every_graph = pytest.mark.parametrize("host", GRAPHS)
-every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def wrong_in_1_3_0(what: str) -> pytest.MarkDecorator:
@@ -127,8 +123,6 @@ __all__ = [
     "THREE",
     "Looping",
     "ending",
-    "every_graph",
-    "every_mode",
     "graph_of",
     "handler",
     "left",

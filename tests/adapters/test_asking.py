@@ -11,12 +11,12 @@ from langchain_loopguard.langchain.errors import InvalidResumeError
 from tests.adapters.agents import WAYS, looping
 from tests.adapters.guarded import assert_complete, assert_requests_complete, owned
 from tests.hosts import (
-    MODES,
     ScriptedChatModel,
     ai_calls,
     ask,
     counting_tool,
     drive,
+    every_mode,
     listed_model,
     repeating_model,
     thread,
@@ -29,7 +29,6 @@ every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
 COUNTED = {name: build for name, build in WAYS.items() if name != "by-hand-folding"}
 with_counts = pytest.mark.parametrize("build", COUNTED.values(), ids=COUNTED)
 """Where no counts are saved, only that a person let a step run is known from the messages."""
-every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def resume(graph, value, config=None):

@@ -5,14 +5,21 @@ from __future__ import annotations
 import logging
 
 import pytest
-from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from langchain_loopguard import InvalidResumeError, LoopDetectedError, LoopGuardCallbackHandler
-from tests.adapters.handled import THREE, Looping, ending, every_graph, every_mode, handler
-from tests.hosts import ask, assert_valid_history, listed_model, repeating_model, thread
+from tests.adapters.handled import THREE, Looping, ending, handler
+from tests.hosts import (
+    ask,
+    assert_valid_history,
+    every_graph,
+    every_mode,
+    listed_model,
+    repeating_model,
+    thread,
+)
 
 MISSING = ("no_such_tool", {})
 
@@ -174,31 +181,6 @@ async def test_a_run_that_ended_in_an_error_over_such_a_tool_ends_again(host, sa
         with pytest.raises(LoopDetectedError, match="no_such_tool"):
             agent.graph.invoke(None, config)
     assert len(agent.model.requests) == called
-
-
-@wrap_tool_call
-async def error_to_text(request, call):
-    """Turn every exception into a result, as LangChain's documentation has it."""
-    try:
-        return await call(request)
-    except Exception as error:  # noqa: BLE001 - that is the point
-        return ToolMessage(f"Tool error: {error}", tool_call_id=request.tool_call["id"])
-
-
-@pytest.mark.parametrize(
-    ("answer", "calls", "ends"), [("stop", 2, True), ("continue", 4, False), ("Try b.", 4, False)]
-)
-async def test_a_question_that_is_swallowed_is_asked_again_at_the_model(answer, calls, ends):
-    agent = Looping("create_agent", build={"middleware": [error_to_text]})
-    assert len((await agent.play("ainvoke")).interrupts) == 1
-    assert agent.ran.total == 2
-    assert agent.guard.stats()["lost"] == 1
-    assert "a person is asked first" in agent.results(1)[0].content
-    outcome = await agent.resume("ainvoke", answer)
-    assert bool(outcome.interrupts) is not ends
-    assert agent.ran.total == calls
-    if ends:
-        assert agent.messages[-1].content.startswith("Stopped.")
 
 
 def test_an_unparsed_call_beside_a_valid_one_hides_no_loop():

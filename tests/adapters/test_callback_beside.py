@@ -7,14 +7,15 @@ from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
     ModelRetryMiddleware,
     ToolRetryMiddleware,
+    wrap_tool_call,
 )
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
 from langchain_loopguard import LoopGuardCallbackHandler, LoopGuardPolicy
-from tests.adapters.handled import every_graph, every_mode, graph_of, handler, make, wrong_in_1_3_0
+from tests.adapters.handled import Looping, graph_of, handler, make, wrong_in_1_3_0
 from tests.hosts import (
     GRAPHS,
     Counter,
@@ -24,6 +25,8 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     drive,
+    every_graph,
+    every_mode,
     repeating_model,
     thread,
 )
@@ -44,6 +47,31 @@ async def test_retries_of_middleware_swallow_no_decision(mode):
     assert_valid_history(messages)
     assert messages[-1].content.startswith("Stopped.")
     assert (len(model.requests), ran.total) == (3, 2)
+
+
+@wrap_tool_call
+async def error_to_text(request, call):
+    """Turn every exception into a result, as LangChain's documentation has it."""
+    try:
+        return await call(request)
+    except Exception as error:  # noqa: BLE001 - that is the point
+        return ToolMessage(f"Tool error: {error}", tool_call_id=request.tool_call["id"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "calls", "ends"), [("stop", 2, True), ("continue", 4, False), ("Try b.", 4, False)]
+)
+async def test_a_question_that_is_swallowed_is_asked_again_at_the_model(answer, calls, ends):
+    agent = Looping("create_agent", build={"middleware": [error_to_text]})
+    assert len((await agent.play("ainvoke")).interrupts) == 1
+    assert agent.ran.total == 2
+    assert agent.guard.stats()["lost"] == 1
+    assert "a person is asked first" in agent.results(1)[0].content
+    outcome = await agent.resume("ainvoke", answer)
+    assert bool(outcome.interrupts) is not ends
+    assert agent.ran.total == calls
+    if ends:
+        assert agent.messages[-1].content.startswith("Stopped.")
 
 
 WRAPPERS = {

@@ -14,12 +14,13 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError
-from tests.adapters.handled import every_mode, handler
+from tests.adapters.handled import handler
 from tests.hosts import (
     Counter,
     ScriptedChatModel,
     agent_executor,
     counting_tool,
+    every_mode,
     functional_agent,
     lcel_chain,
     listed_model,

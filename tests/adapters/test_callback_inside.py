@@ -12,7 +12,7 @@ from langgraph.types import Command, Send
 from pydantic import BaseModel
 
 from langchain_loopguard import LoopDetectedError
-from tests.adapters.handled import every_graph, every_mode, handler, wrong_in_1_3_0
+from tests.adapters.handled import handler, wrong_in_1_3_0
 from tests.hosts import (
     GRAPHS,
     Counter,
@@ -25,6 +25,8 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     drive,
+    every_graph,
+    every_mode,
     listed_model,
     repeating_model,
     thread,

@@ -18,7 +18,7 @@ from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from langchain_loopguard import LoopDetectedError
-from tests.adapters.handled import every_graph, every_mode, graph_of, handler, make
+from tests.adapters.handled import graph_of, handler, make
 from tests.hosts import (
     GRAPHS,
     Counter,
@@ -29,6 +29,8 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     drive,
+    every_graph,
+    every_mode,
     listed_model,
     repeating_model,
     thread,

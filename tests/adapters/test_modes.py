@@ -21,7 +21,6 @@ from langchain_loopguard import (
 from tests.adapters.agents import WAYS, ToolAwareModel, looping, obedient
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete, owned
 from tests.hosts import (
-    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -29,6 +28,7 @@ from tests.hosts import (
     ask,
     counting_tool,
     drive,
+    every_mode,
     listed_model,
     repeating_model,
     thread,
@@ -38,7 +38,6 @@ SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 NAMES = ("search", "open")
 every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
-every_mode = pytest.mark.parametrize("mode", MODES)
 FAST = {"node": owned, "middleware": WAYS["middleware"]}
 both = pytest.mark.parametrize("build", FAST.values(), ids=FAST)
 
