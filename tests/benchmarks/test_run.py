@@ -13,6 +13,7 @@ from tests.benchmarks import agents, checkpoints, core, peers, run, startup
 from tests.benchmarks.made import SIZES, made
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_writes_the_figures(tmp_path, capsys):
     file = tmp_path / "figures.json"
     assert run.main(["--quick", "--only", "startup", "--json", str(file)]) == 0
