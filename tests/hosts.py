@@ -350,6 +350,11 @@ MODES = ("invoke", "ainvoke", "stream", "astream")
 
 every_graph = pytest.mark.parametrize("host", GRAPHS)
 every_mode = pytest.mark.parametrize("mode", MODES)
+every_graph_and_mode = pytest.mark.parametrize(
+    ("host", "mode"),
+    [(host, mode) for host in GRAPHS for mode in (MODES if host == "create_agent" else MODES[::3])],
+)
+"""All ways on one host; on the other the two that share no code, `invoke` and `astream`."""
 
 
 # --- Running ----------------------------------------------------------------------------------
@@ -469,6 +474,7 @@ __all__ = [
     "counting_tool",
     "drive",
     "every_graph",
+    "every_graph_and_mode",
     "every_mode",
     "functional_agent",
     "lcel_chain",

@@ -15,6 +15,7 @@ from pydantic import Field
 from langchain_loopguard import LoopGuardMiddleware
 from tests.adapters.guarded import SEED, WIRINGS
 from tests.hosts import (
+    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -99,6 +100,17 @@ def obedient(calls, answer="This is what I found."):
 
 WAYS = {**WIRINGS, "middleware": guarded_agent}
 """Every way to guard a graph from within, by test id."""
+
+every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
+every_way_and_mode = pytest.mark.parametrize(
+    ("build", "mode"),
+    [
+        pytest.param(build, mode, id=f"{name}-{mode}")
+        for name, build in WAYS.items()
+        for mode in (MODES if name in {"owned", "middleware"} else MODES[::3])
+    ],
+)
+"""As `every_graph_and_mode`; what differs between the others is how the node is wired."""
 
 
 def looping(build, *, model=None, names=("search",), **options):

@@ -8,7 +8,7 @@ from langgraph.types import Command
 
 from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.langchain.errors import InvalidResumeError
-from tests.adapters.agents import WAYS, looping
+from tests.adapters.agents import WAYS, every_way, every_way_and_mode, looping
 from tests.adapters.guarded import assert_complete, assert_requests_complete, owned
 from tests.hosts import (
     ScriptedChatModel,
@@ -25,7 +25,6 @@ from tests.hosts import (
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"}), ("list", {"q": "c"})]
 NAMES = ("search", "open", "list")
-every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
 COUNTED = {name: build for name, build in WAYS.items() if name != "by-hand-folding"}
 with_counts = pytest.mark.parametrize("build", COUNTED.values(), ids=COUNTED)
 """Where no counts are saved, only that a person let a step run is known from the messages."""
@@ -64,8 +63,7 @@ FORMS = [
 ]
 
 
-@every_way
-@every_mode
+@every_way_and_mode
 async def test_it_comes_before_the_third_run_of_a_repeated_call(build, mode):
     graph, counter, _ = looping(build)
     outcome = await drive(graph, mode, ask(), thread("t"))
@@ -134,8 +132,7 @@ async def test_a_wrong_answer_is_an_error_and_leaves_the_question_open(build, va
     assert counter.total == 2
 
 
-@every_way
-@every_mode
+@every_way_and_mode
 async def test_a_step_is_one_question_and_each_call_gets_its_decision(build, mode):
     graph, counter, model = looping(build, model=listed_model(*[BATCH] * 3), names=NAMES)
     outcome = await drive(graph, mode, ask(), thread("t"))

@@ -15,7 +15,7 @@ from tests.hosts import (
     ask,
     assert_valid_history,
     every_graph,
-    every_mode,
+    every_graph_and_mode,
     listed_model,
     repeating_model,
     thread,
@@ -61,8 +61,7 @@ def test_the_host_may_rely_on_errors_leaving_the_handler_in_order():
 # --- A person is asked ------------------------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_parallel_calls_are_asked_about_once_and_none_runs_before_the_answer(host, mode):
     agent = Looping(host, *THREE)
     (interrupt,) = (await agent.play(mode)).interrupts
@@ -72,8 +71,7 @@ async def test_parallel_calls_are_asked_about_once_and_none_runs_before_the_answ
     assert "edit" not in str(interrupt.value["review_configs"])
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_stop_gives_every_call_a_result_and_ends_with_a_message(host, mode):
     agent = Looping(host, *THREE)
     outcome = await agent.play(mode, "stop")
@@ -86,8 +84,7 @@ async def test_stop_gives_every_call_a_result_and_ends_with_a_message(host, mode
     assert len((await agent.play(mode)).interrupts) == 1
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_continue_runs_the_step_and_counts_anew(host, mode):
     agent = Looping(host, *THREE)
     outcome = await agent.play(mode, "continue")
@@ -95,8 +92,7 @@ async def test_continue_runs_the_step_and_counts_anew(host, mode):
     assert len(outcome.interrupts) == 1
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_persons_text_is_the_result_of_the_refused_calls(host, mode):
     agent = ending(host)
     await agent.play(mode, "Use the archive instead.")
@@ -123,8 +119,7 @@ async def test_a_person_may_decide_about_each_call(host):
 
 
 @pytest.mark.parametrize(("answer", "more"), [("continue", 2), ("stop", 0)])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_step_that_begins_with_an_unknown_tool_is_asked_about_once(
     host, mode, answer, more
 ):
@@ -148,8 +143,7 @@ async def test_one_call_at_a_time_is_asked_about_once_too(host):
 # --- Steps that nobody could hold back --------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_loop_on_a_tool_that_does_not_exist_is_asked_about_at_the_model(host, mode):
     agent = Looping(host, MISSING)
     assert len((await agent.play(mode)).interrupts) == 1
@@ -159,8 +153,7 @@ async def test_a_loop_on_a_tool_that_does_not_exist_is_asked_about_at_the_model(
     assert len(agent.model.requests) == 3
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_the_model_reads_a_persons_text_about_such_a_tool_and_it_is_not_saved(host, mode):
     agent = Looping(host, model=listed_model(*[[MISSING]] * 3, []))
     await agent.play(mode, "There is only `search`.")
@@ -199,8 +192,7 @@ def test_an_unparsed_call_beside_a_valid_one_hides_no_loop():
 # --- Nobody is asked --------------------------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_raise_ends_the_run_and_leaves_a_history_that_can_go_on(host, mode):
     agent = Looping(host, *THREE, on_detected="raise")
     with pytest.raises(LoopDetectedError) as error:
@@ -210,8 +202,7 @@ async def test_raise_ends_the_run_and_leaves_a_history_that_can_go_on(host, mode
     assert_valid_history(agent.messages)
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_without_a_checkpointer_the_run_ends_with_a_message(host, mode, caplog):
     agent = Looping(host, *THREE, saved=False)
     outcome = await agent.play(mode)
@@ -230,8 +221,7 @@ async def test_raise_without_a_checkpointer_raises_at_once(host):
 
 
 @pytest.mark.parametrize("saved", [True, False])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_refuse_lets_the_model_go_on(host, mode, saved):
     agent = ending(host, on_detected="refuse", saved=saved)
     outcome = await agent.play(mode)
@@ -252,8 +242,7 @@ async def test_a_loop_that_is_refused_too_often_ends_the_run(host, call):
     assert len(agent.model.requests) == 6
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_warnings_reach_the_model_once_and_are_not_saved(host, mode):
     agent = Looping(host, model=repeating_model(times=5), on_detected="warn")
     await agent.play(mode)
@@ -264,8 +253,7 @@ async def test_warnings_reach_the_model_once_and_are_not_saved(host, mode):
     assert agent.ran.total == 5
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_observe_changes_no_prompt_and_nothing_that_is_saved(host, mode):
     def trace(agent):
         states = list(agent.graph.get_state_history(thread("t")))

@@ -26,7 +26,7 @@ from tests.hosts import (
     counting_tool,
     drive,
     every_graph,
-    every_mode,
+    every_graph_and_mode,
     listed_model,
     repeating_model,
     thread,
@@ -118,8 +118,7 @@ async def test_raise_inside_leaves_the_outer_history_valid():
     assert_valid_history(graph.get_state(config).values["messages"])
 
 
-@every_graph
-@every_mode
+@every_graph_and_mode
 async def test_parallel_sub_agents_that_make_the_same_calls_are_counted_apart(mode, host):
     ran = Counter()
     inner = agent_graph(repeating_model(times=2), [counting_tool(ran)])
@@ -249,8 +248,7 @@ def test_it_counts_once_wherever_it_is_attached(host, where):
     assert ran.total == 5
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_on_the_tools_alone_it_asks_once_about_parallel_calls(host, mode):
     ran = Counter()
     step = [("search", {"q": name}) for name in "abc"]

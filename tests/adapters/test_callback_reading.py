@@ -30,6 +30,7 @@ from tests.hosts import (
     counting_tool,
     drive,
     every_graph,
+    every_graph_and_mode,
     every_mode,
     listed_model,
     repeating_model,
@@ -41,8 +42,7 @@ from tests.hosts import (
 
 
 @pytest.mark.parametrize("message", [HumanMessage("the same question"), SystemMessage("Tick.")])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_the_same_call_in_nine_runs_is_no_loop(host, mode, message):
     ran = Counter()
 
@@ -193,8 +193,7 @@ def plain_tool(ran: Counter, answer):
 
 @pytest.mark.parametrize("kind", [plain_tool, commanding_tool])
 @pytest.mark.parametrize("changes", [True, False])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_results_that_change_let_the_agent_go_on(host, mode, changes, kind):
     ran = Counter()
     made = kind(ran, lambda number: f"page {number}" if changes else "nothing")

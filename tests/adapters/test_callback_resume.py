@@ -25,7 +25,7 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     every_graph,
-    every_mode,
+    every_graph_and_mode,
     functional_agent,
     repeating_model,
     thread,
@@ -96,8 +96,7 @@ def test_another_process_takes_the_answer_after_the_first_was_killed(interrupted
     assert_valid_history(messages)
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 @pytest.mark.parametrize("answer", ["continue", "stop", "Try the archive."])
 async def test_a_fresh_handler_carries_out_an_answer_by_interrupt_id(host, mode, answer):
     agent = ending(host)

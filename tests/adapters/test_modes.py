@@ -18,7 +18,14 @@ from langchain_loopguard import (
     add_loop_guard,
     guard_stats,
 )
-from tests.adapters.agents import WAYS, ToolAwareModel, looping, obedient
+from tests.adapters.agents import (
+    WAYS,
+    ToolAwareModel,
+    every_way,
+    every_way_and_mode,
+    looping,
+    obedient,
+)
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete, owned
 from tests.hosts import (
     Counter,
@@ -37,7 +44,6 @@ from tests.hosts import (
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 NAMES = ("search", "open")
-every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
 FAST = {"node": owned, "middleware": WAYS["middleware"]}
 both = pytest.mark.parametrize("build", FAST.values(), ids=FAST)
 
@@ -47,8 +53,7 @@ def saved(graph, name="t"):
 
 
 class TestNobodyToAsk:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_the_run_ends_with_a_message_and_a_log_line_that_names_the_cure(
         self, build, mode, caplog
     ):
@@ -64,8 +69,7 @@ class TestNobodyToAsk:
 
 
 class TestRefuse:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_lets_the_model_go_on_and_ends_after_three_refusals(self, build, mode):
         graph, counter, model = looping(build, on_detected="refuse")
         outcome = await drive(graph, mode, ask(), thread("t"))
@@ -93,8 +97,7 @@ class TestRefuse:
 
 
 class TestRaise:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_comes_when_the_calls_have_results_and_again_without_an_input(self, build, mode):
         graph, counter, _ = looping(build, on_detected="raise", names=NAMES)
         for value in (ask(), None):
@@ -121,8 +124,7 @@ class TestRaise:
 
 
 class TestWrapUp:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_ends_with_what_the_model_says_when_told(self, build, mode):
         model = ScriptedChatModel(respond=obedient(BATCH))
         graph, counter, model = looping(build, model=model, names=NAMES, on_detected="wrap_up")
@@ -173,8 +175,7 @@ class TestWrapUp:
 
 
 class TestWarn:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_holds_nothing_back(self, build, mode):
         graph, counter, _ = looping(build, model=repeating_model(times=9), on_detected="warn")
         outcome = await drive(graph, mode, ask(), thread("t"))
