@@ -27,7 +27,6 @@ from tests.adapters.agents import (
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
 from tests.hosts import (
     Counter,
-    ScriptedChatModel,
     ai_calls,
     ask,
     counting_tool,
@@ -184,40 +183,25 @@ class TestStructuredOutput:
             result = graph.invoke(ask(str(turn)), thread("t", recursion_limit=300))
             assert result["structured_response"] == Report(lines=3)
 
-    def test_is_what_a_last_answer_may_be(self):
+    @pytest.mark.parametrize(
+        ("lines", "last"),
+        [
+            pytest.param(0, "Returning structured response: lines=0", id="fits"),
+            pytest.param("many", "Stopped.", id="does not fit"),
+        ],
+    )
+    def test_is_what_a_last_answer_may_be(self, lines, last):
         def respond(messages):
             if "not run" in str(messages[-1].content):
-                return ai_calls([("Report", {"lines": 0})], "last")
+                return ai_calls([("Report", {"lines": lines})], "last")
             return ai_calls([SEARCH], sum(isinstance(m, AIMessage) for m in messages))
 
-        model = ToolAwareModel(respond=respond)
-        graph = guarded_agent(
-            model,
-            [counting_tool(Counter())],
-            response_format=ToolStrategy(Report),
-            on_detected="wrap_up",
-        )
+        graph, model = self.agent(None, on_detected="wrap_up")
+        model.respond = respond
         result = graph.invoke(ask(), thread("t"))
-        assert result["structured_response"] == Report(lines=0)
+        assert result["messages"][-1].content.startswith(last)
+        assert result.get("structured_response") == (Report(lines=0) if lines == 0 else None)
         assert model.bound[-1] == ["Report"]
-        assert result["messages"][-1].content == "Returning structured response: lines=0"
-        assert_complete(result["messages"])
-
-    def test_that_fails_as_a_last_answer_ends_the_run(self):
-        def respond(messages):
-            if "not run" in str(messages[-1].content):
-                return ai_calls([("Report", {"lines": "many"})], "last")
-            return ai_calls([SEARCH], sum(isinstance(m, AIMessage) for m in messages))
-
-        model = ScriptedChatModel(respond=respond)
-        graph = guarded_agent(
-            model,
-            [counting_tool(Counter())],
-            response_format=ToolStrategy(Report),
-            on_detected="wrap_up",
-        )
-        result = graph.invoke(ask(), thread("t"))
-        assert result["messages"][-1].content.startswith("Stopped.")
         assert len(model.requests) == 4
         assert_complete(result["messages"])
 

@@ -301,22 +301,6 @@ def test_observe_changes_no_byte_and_counts_what_it_would_have_done(make):
 
 
 @both
-def test_what_was_done_is_counted(build):
-    guard = LoopGuardMiddleware(SEED, on_detected="refuse")
-    if build is owned:
-        graph, _, _ = looping(build, on_detected="refuse")
-        stats = guard_stats(graph)
-        graph.invoke(ask(), thread("t"))
-        stats = guard_stats(graph)
-    else:
-        graph = agent_graph(repeating_model(), [counting_tool(Counter())], middleware=[guard])
-        graph.invoke(ask())
-        stats = guard.stats()
-    assert (stats["checked"], stats["refused"], stats["stopped"]) == (6, 3, 1)
-    assert stats["faults"] == stats["lost"] == 0
-
-
-@both
 def test_faults_are_logged_once_and_the_agent_goes_on(build, monkeypatch, caplog):
     def broken(*_):
         raise OSError("no such rule")

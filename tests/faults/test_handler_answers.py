@@ -72,23 +72,28 @@ def check_end(state, ran, answer, runs) -> None:
         assert set(refused) == {answer}
 
 
-@every_answer
-@every_form
-def test_an_answer_that_one_call_took_holds_for_the_others_in_the_next_process(answer, runs, by_id):
+def dying(saver=None, native_async=False):
+    """Build an agent of which one call can die; its calls start one by one."""
     ran, dies = Counter(), DiesOnce()
     graph = GRAPHS["create_agent"](
         listed_model(TWO, TWO, TWO),
-        [counting_tool(ran)],
-        checkpointer=InMemorySaver(),
+        [counting_tool(ran, native_async=native_async)],
+        checkpointer=saver or InMemorySaver(),
         middleware=[dies],
     )
-    one_by_one = {"max_concurrency": 1}
-    asked = graph.invoke(ask(), {**fresh(), **one_by_one})["__interrupt__"]
+    return graph.with_config(max_concurrency=1), ran, dies
+
+
+@every_answer
+@every_form
+def test_an_answer_that_one_call_took_holds_for_the_others_in_the_next_process(answer, runs, by_id):
+    graph, ran, dies = dying()
+    asked = graph.invoke(ask(), fresh())["__interrupt__"]
     dies.on = True
     resume = {asked[0].id: answer} if by_id else answer
     with pytest.raises(ConnectionError):
-        graph.invoke(Command(resume=resume), {**fresh(), **one_by_one})
-    assert "__interrupt__" not in graph.invoke(None, {**fresh(), **one_by_one})
+        graph.invoke(Command(resume=resume), fresh())
+    assert "__interrupt__" not in graph.invoke(None, fresh())
     check_end(graph.get_state(fresh()), ran, answer, runs)
 
 
@@ -97,40 +102,27 @@ def test_an_answer_that_one_call_took_holds_for_the_others_in_the_next_process(a
 async def test_so_it_does_with_a_saver_that_cannot_be_read_from_a_handler(
     tmp_path, answer, runs, by_id
 ):
-    ran, dies = Counter(), DiesOnce()
-    one_by_one = {"max_concurrency": 1}
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as saver:
-        graph = GRAPHS["create_agent"](
-            listed_model(TWO, TWO, TWO),
-            [counting_tool(ran, native_async=True)],
-            checkpointer=saver,
-            middleware=[dies],
-        )
-        asked = (await graph.ainvoke(ask(), {**fresh(), **one_by_one}))["__interrupt__"]
+        graph, ran, dies = dying(saver, native_async=True)
+        asked = (await graph.ainvoke(ask(), fresh()))["__interrupt__"]
         dies.on = True
         resume = {asked[0].id: answer} if by_id else answer
         with pytest.raises(ConnectionError):
-            await graph.ainvoke(Command(resume=resume), {**fresh(), **one_by_one})
-        result = await graph.ainvoke(None, {**fresh(), **one_by_one})
+            await graph.ainvoke(Command(resume=resume), fresh())
+        result = await graph.ainvoke(None, fresh())
         assert "__interrupt__" not in result
         check_end(await graph.aget_state(fresh()), ran, answer, runs)
 
 
 @every_form
 def test_the_handler_that_asked_learns_what_another_one_did_with_a_part_of_the_batch(by_id):
-    ran, dies = Counter(), DiesOnce()
-    graph = GRAPHS["create_agent"](
-        listed_model(TWO, TWO, TWO),
-        [counting_tool(ran)],
-        checkpointer=InMemorySaver(),
-        middleware=[dies],
-    )
-    first = {**fresh(), "max_concurrency": 1}
+    graph, ran, dies = dying()
+    first = fresh()
     asked = graph.invoke(ask(), first)["__interrupt__"]
     dies.on = True
     resume = {asked[0].id: "stop"} if by_id else "stop"
     with pytest.raises(ConnectionError):
-        graph.invoke(Command(resume=resume), {**fresh(), "max_concurrency": 1})
+        graph.invoke(Command(resume=resume), fresh())
     assert "__interrupt__" not in graph.invoke(None, first)
     check_end(graph.get_state(first), ran, "stop", 0)
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from langchain_loopguard import Action
-from langchain_loopguard.presets import PRESETS, RULE_NAMES, preset
+from langchain_loopguard.presets import PRESETS, RULE_NAMES
 from langchain_loopguard.presets.gglib import Gglib
 from langchain_loopguard.presets.hermes import Hermes
 from langchain_loopguard.presets.signals import AutoGpt, SignalB
@@ -275,16 +275,6 @@ def test_a_list_will_do_as_in_a_policy_file():
 
 
 # --- The table --------------------------------------------------------------------------------
-
-
-def test_a_preset_is_found_by_any_spelling():
-    assert preset(" Gemini-CLI") is PRESETS["gemini_cli"]
-
-
-@pytest.mark.parametrize("name", ["nope", "", 5])
-def test_a_wrong_name_lists_the_right_ones(name):
-    with pytest.raises(ValueError, match=r"seed, signals.*agentsight"):
-        preset(name)
 
 
 def test_every_rule_is_of_a_preset_and_called_as_it_says():
