@@ -55,9 +55,9 @@ def _is_slow(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what runs with `-m slow` only."""
-    if "not slow" in config.option.markexpr and _is_slow(collection_path):
-        return True
-    return None
+    chosen = config.option.markexpr
+    without = "not slow" in chosen and "slow" not in chosen.replace("not slow", "")
+    return True if without and _is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

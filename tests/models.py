@@ -127,6 +127,3 @@ def listed_model(*batches: Sequence[tuple[str, Mapping[str, Any]]]) -> ScriptedC
         return ai_calls(batches[turn], sum(isinstance(message, AIMessage) for message in messages))
 
     return ScriptedChatModel(respond=respond)
-
-
-__all__ = ["ScriptedChatModel", "ai_calls", "listed_model", "repeating_model", "turns_since_human"]

@@ -111,18 +111,3 @@ def assert_requests_complete(model) -> None:
     """Check every history that was sent to the model, as a provider would."""
     for request in model.requests:
         assert_complete(request)
-
-
-__all__ = [
-    "SEED",
-    "WIRINGS",
-    "assert_complete",
-    "assert_requests_complete",
-    "builder",
-    "builder_for",
-    "by_hand",
-    "by_hand_with_channel",
-    "compiled",
-    "owned",
-    "with_channel",
-]

@@ -116,17 +116,3 @@ class Looping:
 def ending(host, **options) -> Looping:
     """Make an agent that is done after three steps, of which the third is a loop."""
     return Looping(host, model=listed_model(THREE, THREE, THREE, []), **options)
-
-
-__all__ = [
-    "SEED",
-    "THREE",
-    "Looping",
-    "ending",
-    "graph_of",
-    "handler",
-    "left",
-    "make",
-    "once",
-    "wrong_in_1_3_0",
-]

@@ -133,6 +133,3 @@ def tables(found: Mapping[str, Any]) -> list[Table]:
         numbers = (f"{row['ratio']:.3f}", f"{row['goal']:.2f}", met)
         table.add_row(row["guard"], row["over"], *times, *numbers)
     return [table]
-
-
-__all__ = ["guarded_graph", "measure", "plain_graph", "tables"]
