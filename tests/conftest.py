@@ -67,11 +67,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def _hide_from_gc() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_of_other_files() -> None:
     """Hide from `gc` what is there before a file's first test.
 
     A test that counts what is in memory counts its own, and a collection looks at a thousandth.
     """
-    gc.collect()
-    gc.freeze()
+    _hide_from_gc()
+
+
+@pytest.fixture
+def alone() -> None:
+    """Hide what other tests of the file left as well, an error with its frames for one."""
+    _hide_from_gc()

@@ -55,10 +55,3 @@ def left_behind(request, tmp_path_factory):
     assert done.stdout == "asked\n", done.stderr
     assert done.returncode == -signal.SIGKILL
     return path
-
-
-@pytest.fixture
-def alone():
-    """Hide from `gc` what other tests left behind, an error with its frames for one."""
-    gc.collect()
-    gc.freeze()

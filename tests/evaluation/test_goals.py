@@ -79,6 +79,7 @@ def test_the_state_is_small_whatever_happens():
     assert max(cost.state_bytes().values()) <= 8192
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_large_repeat_costs_little_whatever_its_text():
     goal = cost.repeat_goal()
     assert goal.holds, goal.measured
