@@ -1,156 +1,36 @@
 """Which hosts does the guard run on, and what do they need to run without a provider?
 
-Scripted chat models, tools that count, and one small builder for each host. The hosts are the
-real ones: only the model's answers are made up, and they are computed from the messages that
-the host sends, so that one model may serve many threads at once.
+Scripted chat models (`models.py`), tools that count, and one small builder for each host. The
+hosts are the real ones: only the model's answers are made up.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import pytest
-from langchain.agents.middleware import human_in_the_loop
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
     BaseMessage,
     HumanMessage,
     ToolMessage,
 )
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel
 
-marks_a_persons_answer = pytest.mark.skipif(
-    "hitl_interrupt_decision" not in inspect.getsource(human_in_the_loop),
-    reason="this LangChain doesn't mark a result that a person gave",
+from tests.models import (
+    ScriptedChatModel,
+    ai_calls,
+    listed_model,
+    repeating_model,
+    turns_since_human,
 )
-
-since_langchain_1_3_15 = pytest.mark.skipif(
-    tuple(map(int, version("langchain").split(".")[:3])) < (1, 3, 15),
-    reason="a known limit of the handler on older versions, see adapters/README.md",
-)
-
-# --- Models -----------------------------------------------------------------------------------
-
-
-class ScriptedChatModel(BaseChatModel):
-    """A chat model whose answer to a message list is computed by `respond`."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    respond: Callable[[Sequence[BaseMessage]], AIMessage]
-    requests: list[list[BaseMessage]] = Field(default_factory=list)
-    """Copies of every message list that was sent, in order of arrival."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable:
-        """Accept tools and ignore them: the script knows what to call."""
-        return self.bind()
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
-        self.requests.append([message.model_copy() for message in messages])
-        return ChatResult(generations=[ChatGeneration(message=self.respond(messages))])
-
-    async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs: Any) -> ChatResult:
-        return self._generate(messages)
-
-    def _chunks(self, messages: Sequence[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        self.requests.append([message.model_copy() for message in messages])
-        message = self.respond(messages)
-        if message.content:
-            yield ChatGenerationChunk(
-                message=AIMessageChunk(content=message.content, id=message.id)
-            )
-        for index, call in enumerate(message.tool_calls):
-            text = json.dumps(call["args"])
-            half = len(text) // 2
-            parts = [(call["name"], call["id"], text[:half]), (None, None, text[half:])]
-            for name, call_id, args in parts:
-                chunk = {"name": name, "args": args, "id": call_id, "index": index}
-                yield ChatGenerationChunk(
-                    message=AIMessageChunk(content="", tool_call_chunks=[chunk], id=message.id)
-                )
-        if not message.content and not message.tool_calls:
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", id=message.id))
-
-    def _stream(
-        self, messages, stop=None, run_manager=None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages):
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    async def _astream(
-        self, messages, stop=None, run_manager=None, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages):
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-
-def turns_since_human(messages: Sequence[BaseMessage]) -> int:
-    """Count the AI messages after the last human one."""
-    count = 0
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            break
-        count += isinstance(message, AIMessage)
-    return count
-
-
-def ai_calls(calls: Sequence[tuple[str, Mapping[str, Any]]], turn: int | str) -> AIMessage:
-    """Make an AI message of `(name, args)` pairs with ids that are unique to the turn."""
-    return AIMessage(
-        content="",
-        tool_calls=[
-            {"name": name, "args": dict(args), "id": f"call_{turn}_{index}", "type": "tool_call"}
-            for index, (name, args) in enumerate(calls)
-        ],
-    )
-
-
-def repeating_model(
-    *calls: tuple[str, Mapping[str, Any]], times: int | None = None
-) -> ScriptedChatModel:
-    """Make a model that sends the same batch for ever, or `times` times a user turn."""
-    batch = calls or (("search", {"q": "a"}),)
-
-    def respond(messages: Sequence[BaseMessage]) -> AIMessage:
-        done = turns_since_human(messages)
-        if times is not None and done >= times:
-            return AIMessage(content="done")
-        return ai_calls(batch, sum(isinstance(message, AIMessage) for message in messages))
-
-    return ScriptedChatModel(respond=respond)
-
-
-def listed_model(*batches: Sequence[tuple[str, Mapping[str, Any]]]) -> ScriptedChatModel:
-    """Make a model that sends the batches in order after each human message, then says `done`."""
-
-    def respond(messages: Sequence[BaseMessage]) -> AIMessage:
-        turn = turns_since_human(messages)
-        if turn >= len(batches) or not batches[turn]:
-            return AIMessage(content="done")
-        return ai_calls(batches[turn], sum(isinstance(message, AIMessage) for message in messages))
-
-    return ScriptedChatModel(respond=respond)
-
 
 # --- Tools ------------------------------------------------------------------------------------
 
@@ -179,6 +59,12 @@ class Counter:
         return len(self.runs)
 
 
+class Question(BaseModel):
+    """The arguments of `name(q)`, which are made once and not for each tool."""
+
+    q: str = ""
+
+
 def counting_tool(
     counter: Counter,
     name: str = "search",
@@ -202,7 +88,7 @@ def counting_tool(
         coroutine=abody if native_async else None,
         name=name,
         description=f"The tool {name}.",
-        **options,
+        **{"args_schema": Question, **options},
     )
 
 
@@ -353,7 +239,15 @@ GRAPHS: dict[str, Callable[..., Any]] = {
 """The hosts with a graph state, by test id."""
 
 MODES = ("invoke", "ainvoke", "stream", "astream")
-"""The ways to run a graph or chain; tests are parametrised over them."""
+"""The ways to run a graph or chain."""
+
+every_graph = pytest.mark.parametrize("host", GRAPHS)
+every_mode = pytest.mark.parametrize("mode", MODES)
+every_graph_and_mode = pytest.mark.parametrize(
+    ("host", "mode"),
+    [(host, mode) for host in GRAPHS for mode in (MODES if host == "create_agent" else MODES[::3])],
+)
+"""All ways on one host; on the other the two that share no code, `invoke` and `astream`."""
 
 
 # --- Running ----------------------------------------------------------------------------------
@@ -472,6 +366,9 @@ __all__ = [
     "assert_valid_history",
     "counting_tool",
     "drive",
+    "every_graph",
+    "every_graph_and_mode",
+    "every_mode",
     "functional_agent",
     "lcel_chain",
     "listed_model",

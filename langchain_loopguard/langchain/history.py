@@ -115,7 +115,7 @@ class Reader:
         return revealed
 
     def resume_run(self, messages: Sequence[BaseMessage]) -> Decision | None:
-        """Catch up with a run that may have begun in another process, which heard of its start.
+        """Catch up with a run that may have begun in another process, where its start was seen.
 
         What a user wrote meanwhile begins a turn as it does where nobody tells of runs.
 

@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import Runnable
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import Field
 
 from langchain_loopguard import LoopGuardMiddleware
 from tests.adapters.guarded import SEED, WIRINGS
 from tests.hosts import (
+    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
     ai_calls,
     counting_tool,
     repeating_model,
+    thread,
 )
 
 AGENT_OPTIONS = ("response_format",)
 
-ORDERS = ("guard-first", "guard-last")
-"""The two orders of two middlewares, by test id."""
+either_order = pytest.mark.parametrize("order", ["guard-first", "guard-last"])
+"""The two orders of two middlewares."""
+
+NOTICE_MARK = "[Warning"
+SEARCH = ("search", {"q": "a"})
+BATCH = [SEARCH, ("open", {"q": "b"})]
 
 
 class ToolAwareModel(ScriptedChatModel):
@@ -93,6 +101,17 @@ def obedient(calls, answer="This is what I found."):
 WAYS = {**WIRINGS, "middleware": guarded_agent}
 """Every way to guard a graph from within, by test id."""
 
+every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
+every_way_and_mode = pytest.mark.parametrize(
+    ("build", "mode"),
+    [
+        pytest.param(build, mode, id=f"{name}-{mode}")
+        for name, build in WAYS.items()
+        for mode in (MODES if name in {"owned", "middleware"} else MODES[::3])
+    ],
+)
+"""As `every_graph_and_mode`; what differs between the others is how the node is wired."""
+
 
 def looping(build, *, model=None, names=("search",), **options):
     """Build a graph that repeats one failing call for ever; gives graph, counter and model."""
@@ -100,3 +119,22 @@ def looping(build, *, model=None, names=("search",), **options):
     model = model or repeating_model()
     tools = [counting_tool(counter, name, native_async=True) for name in names]
     return build(model, tools, **options), counter, model
+
+
+def beside(others, order, *, model=None, **options):
+    """Build an agent that repeats a step for ever, with other middlewares beside the guard."""
+    counter = Counter()
+    model = model or repeating_model(*BATCH)
+    tools = [counting_tool(counter, name, native_async=True) for name in ("search", "open")]
+    graph = guarded_agent(model, tools, others=others, order=order, **options)
+    return graph, counter, model
+
+
+def resume(graph, value):
+    """Give the agent a person's answer."""
+    return graph.invoke(Command(resume=value), thread("t"))
+
+
+def kinds(result):
+    """List what a person is asked."""
+    return [asked.value.get("type", "approval") for asked in result.get("__interrupt__", ())]

@@ -13,6 +13,7 @@ from langgraph.prebuilt import ToolNode
 from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.langchain.messages import calls_of as tool_calls_of
 from langchain_loopguard.node import LoopGuardNode, LoopGuardState, add_loop_guard
+from tests.hosts import Counter, counting_tool, repeating_model
 
 SEED = LoopGuardPolicy.seed()
 
@@ -32,6 +33,17 @@ def builder_for(model, tools, schema=MessagesState, tools_node=None, agent_node=
     builder.add_node("tools", tools_node or ToolNode(list(tools)))
     builder.add_edge(START, "agent")
     return builder
+
+
+def builder(model=None, tools=None, schema=MessagesState):
+    """Build the same of a model that loops."""
+    return builder_for(model or repeating_model(), tools or [counting_tool(Counter())], schema)
+
+
+def compiled(graph, **options):
+    """Add the guard to a graph and compile it."""
+    add_loop_guard(graph, **{"policy": SEED, **options})
+    return graph.compile(checkpointer=InMemorySaver())
 
 
 def owned(model, tools, *, saver=None, **options) -> Any:
@@ -99,16 +111,3 @@ def assert_requests_complete(model) -> None:
     """Check every history that was sent to the model, as a provider would."""
     for request in model.requests:
         assert_complete(request)
-
-
-__all__ = [
-    "SEED",
-    "WIRINGS",
-    "assert_complete",
-    "assert_requests_complete",
-    "builder_for",
-    "by_hand",
-    "by_hand_with_channel",
-    "owned",
-    "with_channel",
-]

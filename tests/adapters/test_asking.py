@@ -8,15 +8,15 @@ from langgraph.types import Command
 
 from langchain_loopguard import LoopGuardPolicy
 from langchain_loopguard.langchain.errors import InvalidResumeError
-from tests.adapters.agents import WAYS, looping
+from tests.adapters.agents import WAYS, every_way, every_way_and_mode, looping
 from tests.adapters.guarded import assert_complete, assert_requests_complete, owned
 from tests.hosts import (
-    MODES,
     ScriptedChatModel,
     ai_calls,
     ask,
     counting_tool,
     drive,
+    every_mode,
     listed_model,
     repeating_model,
     thread,
@@ -25,11 +25,9 @@ from tests.hosts import (
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"}), ("list", {"q": "c"})]
 NAMES = ("search", "open", "list")
-every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
 COUNTED = {name: build for name, build in WAYS.items() if name != "by-hand-folding"}
 with_counts = pytest.mark.parametrize("build", COUNTED.values(), ids=COUNTED)
 """Where no counts are saved, only that a person let a step run is known from the messages."""
-every_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def resume(graph, value, config=None):
@@ -40,7 +38,7 @@ def edit(q):
     return {"type": "edit", "edited_action": {"name": "search", "args": {"q": q}}}
 
 
-ANSWERS = [
+ANSWERS = (
     # the answer, runs of the tool after it (2 before it), the last of them, whether it goes on
     pytest.param("continue", 3, "a", True, id="continue"),
     pytest.param(True, 3, "a", True, id="true"),
@@ -55,11 +53,17 @@ ANSWERS = [
     pytest.param("use b", 2, "a", True, id="text"),
     pytest.param({"decisions": [{"type": "reject", "message": "no"}]}, 2, "a", True, id="reject"),
     pytest.param({"decisions": [{"type": "respond", "message": "4"}]}, 2, "a", True, id="respond"),
+)
+FEW = (ANSWERS[0], ANSWERS[5], ANSWERS[6], ANSWERS[10])
+FORMS = [
+    pytest.param(build, *answer.values, id=f"{name}-{answer.id}")
+    for name, build in WAYS.items()
+    # They are read alike; what carries them out differs.
+    for answer in (ANSWERS if name in {"owned", "middleware"} else FEW)
 ]
 
 
-@every_way
-@every_mode
+@every_way_and_mode
 async def test_it_comes_before_the_third_run_of_a_repeated_call(build, mode):
     graph, counter, _ = looping(build)
     outcome = await drive(graph, mode, ask(), thread("t"))
@@ -67,8 +71,7 @@ async def test_it_comes_before_the_third_run_of_a_repeated_call(build, mode):
     assert [one.value["type"] for one in outcome.interrupts] == ["loop_detected"]
 
 
-@every_way
-@pytest.mark.parametrize(("value", "runs", "last", "goes_on"), ANSWERS)
+@pytest.mark.parametrize(("build", "value", "runs", "last", "goes_on"), FORMS)
 @pytest.mark.parametrize("mode", ["invoke", "astream"])
 async def test_each_form_of_an_answer_is_carried_out(build, value, runs, last, goes_on, mode):
     model = listed_model(*[[SEARCH]] * 3)
@@ -129,8 +132,7 @@ async def test_a_wrong_answer_is_an_error_and_leaves_the_question_open(build, va
     assert counter.total == 2
 
 
-@every_way
-@every_mode
+@every_way_and_mode
 async def test_a_step_is_one_question_and_each_call_gets_its_decision(build, mode):
     graph, counter, model = looping(build, model=listed_model(*[BATCH] * 3), names=NAMES)
     outcome = await drive(graph, mode, ask(), thread("t"))

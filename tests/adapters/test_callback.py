@@ -5,67 +5,23 @@ from __future__ import annotations
 import logging
 
 import pytest
-from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from langchain_loopguard import (
-    InvalidResumeError,
-    LoopDetectedError,
-    LoopGuardCallbackHandler,
-    LoopGuardPolicy,
-)
+from langchain_loopguard import InvalidResumeError, LoopDetectedError, LoopGuardCallbackHandler
+from tests.adapters.handled import THREE, Looping, ending, handler
 from tests.hosts import (
-    GRAPHS,
-    MODES,
-    Counter,
     ask,
     assert_valid_history,
-    counting_tool,
-    drive,
+    every_graph,
+    every_graph_and_mode,
     listed_model,
     repeating_model,
     thread,
 )
 
-SEED = LoopGuardPolicy.seed()
-every_graph = pytest.mark.parametrize("host", GRAPHS)
-every_mode = pytest.mark.parametrize("mode", MODES)
-THREE = (("search", {"q": "a"}), ("search", {"q": "b"}), ("search", {"q": "c"}))
 MISSING = ("no_such_tool", {})
-
-
-def handler(**options) -> LoopGuardCallbackHandler:
-    """Make a handler that hides none of its own faults."""
-    return LoopGuardCallbackHandler(SEED, **{"fail_open": False, **options})
-
-
-class Looping:
-    """An agent that repeats its calls, on one thread, under a handler."""
-
-    def __init__(self, host, *calls, model=None, saved=True, tool=None, build=None, **options):
-        self.ran, self.guard = Counter(), handler(**options)
-        self.model = model or repeating_model(*calls)
-        saver = {"checkpointer": InMemorySaver()} if saved else {}
-        tool = tool or counting_tool(self.ran)
-        self.graph = GRAPHS[host](self.model, [tool], **saver, **(build or {}))
-        self.config = thread("t", self.guard)
-
-    async def play(self, mode, *answers):
-        """Run it on a user's message and on a person's answers; gives the last outcome."""
-        outcome = await drive(self.graph, mode, ask(), self.config)
-        for answer in answers:
-            outcome = await drive(self.graph, mode, Command(resume=answer), self.config)
-        return outcome
-
-    @property
-    def messages(self):
-        return self.graph.get_state(self.config).values["messages"]
-
-    def results(self, count):
-        return [m for m in self.messages if isinstance(m, ToolMessage)][-count:]
 
 
 # --- Options ----------------------------------------------------------------------------------
@@ -105,8 +61,7 @@ def test_the_host_may_rely_on_errors_leaving_the_handler_in_order():
 # --- A person is asked ------------------------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_parallel_calls_are_asked_about_once_and_none_runs_before_the_answer(host, mode):
     agent = Looping(host, *THREE)
     (interrupt,) = (await agent.play(mode)).interrupts
@@ -116,8 +71,7 @@ async def test_parallel_calls_are_asked_about_once_and_none_runs_before_the_answ
     assert "edit" not in str(interrupt.value["review_configs"])
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_stop_gives_every_call_a_result_and_ends_with_a_message(host, mode):
     agent = Looping(host, *THREE)
     outcome = await agent.play(mode, "stop")
@@ -130,8 +84,7 @@ async def test_stop_gives_every_call_a_result_and_ends_with_a_message(host, mode
     assert len((await agent.play(mode)).interrupts) == 1
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_continue_runs_the_step_and_counts_anew(host, mode):
     agent = Looping(host, *THREE)
     outcome = await agent.play(mode, "continue")
@@ -139,10 +92,9 @@ async def test_continue_runs_the_step_and_counts_anew(host, mode):
     assert len(outcome.interrupts) == 1
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_persons_text_is_the_result_of_the_refused_calls(host, mode):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     await agent.play(mode, "Use the archive instead.")
     assert_valid_history(agent.messages)
     assert agent.ran.total == 6
@@ -158,7 +110,7 @@ async def test_texts_of_a_person_never_end_a_run(host):
 
 @every_graph
 async def test_a_person_may_decide_about_each_call(host):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     said = [{"type": "approve"}, {"type": "reject", "message": "Not this."}, {"type": "approve"}]
     await agent.play("invoke", {"decisions": said})
     assert_valid_history(agent.messages)
@@ -167,22 +119,21 @@ async def test_a_person_may_decide_about_each_call(host):
 
 
 @pytest.mark.parametrize(("answer", "more"), [("continue", 2), ("stop", 0)])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_step_that_begins_with_an_unknown_tool_is_asked_about_once(
     host, mode, answer, more
 ):
     step = [MISSING, *THREE[:2]]
     agent = Looping(host, model=listed_model(step, step, step, []))
     assert len((await agent.play(mode)).interrupts) == 1
-    outcome = await drive(agent.graph, mode, Command(resume=answer), agent.config)
+    outcome = await agent.resume(mode, answer)
     assert (outcome.interrupts, agent.ran.total) == ((), 4 + more)
     assert_valid_history(agent.messages)
 
 
 @every_graph
 async def test_one_call_at_a_time_is_asked_about_once_too(host):
-    agent = Looping(host, model=listed_model(THREE, THREE, THREE, []))
+    agent = ending(host)
     agent.config["max_concurrency"] = 1  # The calls start and end one after the other.
     assert len((await agent.play("invoke")).interrupts) == 1
     agent.graph.invoke(Command(resume="continue"), agent.config)
@@ -192,19 +143,17 @@ async def test_one_call_at_a_time_is_asked_about_once_too(host):
 # --- Steps that nobody could hold back --------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_a_loop_on_a_tool_that_does_not_exist_is_asked_about_at_the_model(host, mode):
     agent = Looping(host, MISSING)
     assert len((await agent.play(mode)).interrupts) == 1
-    await drive(agent.graph, mode, Command(resume="stop"), agent.config)
+    await agent.resume(mode, "stop")
     assert_valid_history(agent.messages)
     assert agent.messages[-1].content.startswith("Stopped.")
     assert len(agent.model.requests) == 3
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_the_model_reads_a_persons_text_about_such_a_tool_and_it_is_not_saved(host, mode):
     agent = Looping(host, model=listed_model(*[[MISSING]] * 3, []))
     await agent.play(mode, "There is only `search`.")
@@ -227,31 +176,6 @@ async def test_a_run_that_ended_in_an_error_over_such_a_tool_ends_again(host, sa
     assert len(agent.model.requests) == called
 
 
-@wrap_tool_call
-async def error_to_text(request, call):
-    """Turn every exception into a result, as LangChain's documentation has it."""
-    try:
-        return await call(request)
-    except Exception as error:  # noqa: BLE001 - that is the point
-        return ToolMessage(f"Tool error: {error}", tool_call_id=request.tool_call["id"])
-
-
-@pytest.mark.parametrize(
-    ("answer", "calls", "ends"), [("stop", 2, True), ("continue", 4, False), ("Try b.", 4, False)]
-)
-async def test_a_question_that_is_swallowed_is_asked_again_at_the_model(answer, calls, ends):
-    agent = Looping("create_agent", build={"middleware": [error_to_text]})
-    assert len((await agent.play("ainvoke")).interrupts) == 1
-    assert agent.ran.total == 2
-    assert agent.guard.stats()["lost"] == 1
-    assert "a person is asked first" in agent.results(1)[0].content
-    outcome = await drive(agent.graph, "ainvoke", Command(resume=answer), agent.config)
-    assert bool(outcome.interrupts) is not ends
-    assert agent.ran.total == calls
-    if ends:
-        assert agent.messages[-1].content.startswith("Stopped.")
-
-
 def test_an_unparsed_call_beside_a_valid_one_hides_no_loop():
     def respond(messages):
         said = repeating_model().respond(messages)
@@ -268,8 +192,7 @@ def test_an_unparsed_call_beside_a_valid_one_hides_no_loop():
 # --- Nobody is asked --------------------------------------------------------------------------
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_raise_ends_the_run_and_leaves_a_history_that_can_go_on(host, mode):
     agent = Looping(host, *THREE, on_detected="raise")
     with pytest.raises(LoopDetectedError) as error:
@@ -279,8 +202,7 @@ async def test_raise_ends_the_run_and_leaves_a_history_that_can_go_on(host, mode
     assert_valid_history(agent.messages)
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_without_a_checkpointer_the_run_ends_with_a_message(host, mode, caplog):
     agent = Looping(host, *THREE, saved=False)
     outcome = await agent.play(mode)
@@ -299,12 +221,9 @@ async def test_raise_without_a_checkpointer_raises_at_once(host):
 
 
 @pytest.mark.parametrize("saved", [True, False])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_refuse_lets_the_model_go_on(host, mode, saved):
-    agent = Looping(
-        host, model=listed_model(THREE, THREE, THREE, []), on_detected="refuse", saved=saved
-    )
+    agent = ending(host, on_detected="refuse", saved=saved)
     outcome = await agent.play(mode)
     assert agent.ran.total == 6
     assert_valid_history(outcome.messages)
@@ -323,8 +242,7 @@ async def test_a_loop_that_is_refused_too_often_ends_the_run(host, call):
     assert len(agent.model.requests) == 6
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_warnings_reach_the_model_once_and_are_not_saved(host, mode):
     agent = Looping(host, model=repeating_model(times=5), on_detected="warn")
     await agent.play(mode)
@@ -335,8 +253,7 @@ async def test_warnings_reach_the_model_once_and_are_not_saved(host, mode):
     assert agent.ran.total == 5
 
 
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_observe_changes_no_prompt_and_nothing_that_is_saved(host, mode):
     def trace(agent):
         states = list(agent.graph.get_state_history(thread("t")))

@@ -1,4 +1,4 @@
-"""Does the handler read a history as it is: turns, ids, results, other people's decisions?"""
+"""Does the handler read a history as it is: turns, ids, results?"""
 
 from __future__ import annotations
 
@@ -7,25 +7,20 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents.middleware import (
-    HumanInTheLoopMiddleware,
-    ModelRetryMiddleware,
     SummarizationMiddleware,
     ToolRetryMiddleware,
 )
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphRecursionError
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
+from langchain_loopguard import LoopDetectedError
+from tests.adapters.handled import graph_of, handler, make
 from tests.hosts import (
     GRAPHS,
-    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -34,48 +29,20 @@ from tests.hosts import (
     assert_valid_history,
     counting_tool,
     drive,
+    every_graph,
+    every_graph_and_mode,
+    every_mode,
     listed_model,
-    marks_a_persons_answer,
     repeating_model,
-    since_langchain_1_3_15,
     thread,
     tool_node_graph,
 )
-
-SEED = LoopGuardPolicy.seed()
-every_graph = pytest.mark.parametrize("host", GRAPHS)
-every_mode = pytest.mark.parametrize("mode", MODES)
-
-
-def handler(**options) -> LoopGuardCallbackHandler:
-    """Make a handler that hides none of its own faults."""
-    return LoopGuardCallbackHandler(SEED, **{"fail_open": False, **options})
-
-
-def make(host, model, ran, **options):
-    """Build a graph of one tool on a saver."""
-    return GRAPHS[host](model, [counting_tool(ran)], checkpointer=InMemorySaver(), **options)
-
-
-def graph_of(agent, tools, schema=MessagesState, key="messages", extra=None):
-    """Build a graph around a node that calls a model, with another node behind the tools."""
-    builder = StateGraph(schema)
-    builder.add_node("agent", agent)
-    builder.add_node("tools", ToolNode(tools, messages_key=key))
-    builder.add_node("extra", extra or (lambda state: {}))
-    builder.add_edge(START, "agent")
-    builder.add_conditional_edges("agent", lambda s: tools_condition(s, messages_key=key))
-    builder.add_edge("tools", "extra")
-    builder.add_edge("extra", "agent")
-    return builder.compile(checkpointer=InMemorySaver())
-
 
 # --- Turns ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("message", [HumanMessage("the same question"), SystemMessage("Tick.")])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_the_same_call_in_nine_runs_is_no_loop(host, mode, message):
     ran = Counter()
 
@@ -226,8 +193,7 @@ def plain_tool(ran: Counter, answer):
 
 @pytest.mark.parametrize("kind", [plain_tool, commanding_tool])
 @pytest.mark.parametrize("changes", [True, False])
-@every_mode
-@every_graph
+@every_graph_and_mode
 async def test_results_that_change_let_the_agent_go_on(host, mode, changes, kind):
     ran = Counter()
     made = kind(ran, lambda number: f"page {number}" if changes else "nothing")
@@ -301,122 +267,3 @@ def test_bad_arguments_for_ever_are_a_loop(host):
     result = graph.invoke(ask(), thread("t", handler()))
     assert (len(result["__interrupt__"]), ran.total) == (1, 0)
     assert sum(isinstance(m, AIMessage) for m in result["messages"]) == 3
-
-
-# --- Beside others ----------------------------------------------------------------------------
-
-
-@since_langchain_1_3_15
-@every_mode
-async def test_retries_of_middleware_swallow_no_decision(mode):
-    ran, model = Counter(), repeating_model()
-    retries = [
-        ToolRetryMiddleware(max_retries=2, initial_delay=0),
-        ModelRetryMiddleware(max_retries=2, initial_delay=0),
-    ]
-    graph, config = make("create_agent", model, ran, middleware=retries), thread("t", handler())
-    assert len((await drive(graph, mode, ask(), config)).interrupts) == 1
-    await drive(graph, mode, Command(resume="stop"), config)
-    messages = graph.get_state(config).values["messages"]
-    assert_valid_history(messages)
-    assert messages[-1].content.startswith("Stopped.")
-    assert (len(model.requests), ran.total) == (3, 2)
-
-
-WRAPPERS = {
-    "with_retry": lambda m: m.with_retry(stop_after_attempt=2, wait_exponential_jitter=False),
-    "with_fallbacks": lambda model: model.with_fallbacks([model]),
-}
-
-
-@pytest.mark.parametrize("call", [("search", {"q": "a"}), ("no_such_tool", {})])
-@pytest.mark.parametrize("wrap", WRAPPERS)
-def test_wrappers_of_the_model_undo_neither_a_question_nor_a_stop(wrap, call):
-    model = repeating_model(call)
-    wrapped = WRAPPERS[wrap](model)
-    graph = graph_of(
-        lambda state: {"messages": [wrapped.invoke(state["messages"])]}, [counting_tool(Counter())]
-    )
-    config = thread("t", handler())
-    assert len(graph.invoke(ask(), config)["__interrupt__"]) == 1
-    asked = len(model.requests)
-    messages = graph.invoke(Command(resume="stop"), config)["messages"]
-    assert messages[-1].content.startswith("Stopped.")
-    assert_valid_history(messages)
-    assert len(model.requests) == asked
-
-
-@pytest.mark.parametrize(
-    ("decision", "runs", "found"),
-    [
-        ({"type": "approve"}, 2, True),
-        pytest.param({"type": "reject"}, 0, False, marks=marks_a_persons_answer),
-    ],
-)
-def test_what_a_person_decides_elsewhere_is_counted_once_or_not_at_all(decision, runs, found):
-    ran = Counter()
-    other = HumanInTheLoopMiddleware(interrupt_on={"search": True})
-    graph = make("create_agent", repeating_model(), ran, middleware=[other])
-    config = thread("t", handler())
-    result = graph.invoke(ask(), config)
-    for _ in range(3):
-        assert "type" not in result["__interrupt__"][0].value
-        result = graph.invoke(Command(resume={"decisions": [decision]}), config)
-    assert (result["__interrupt__"][0].value.get("type") == "loop_detected") is found
-    assert ran.total == runs
-
-
-def test_a_history_is_read_anew_in_each_of_nine_processes():
-    ran = Counter()
-    graph = make("create_agent", repeating_model(), ran)
-    for process in range(9):
-        guard = LoopGuardCallbackHandler(LoopGuardPolicy(), fail_open=False)
-        try:
-            result = graph.invoke(None if process else ask(), thread("t", guard, recursion_limit=2))
-        except GraphRecursionError:
-            continue
-        break
-    assert "__interrupt__" in result
-    assert ran.total < 9
-
-
-# --- The default policy on agents that heed no advice -----------------------------------------
-
-
-def endless(*steps):
-    """Make a model that takes the steps in turn, for ever."""
-
-    def respond(messages):
-        turn = sum(isinstance(message, AIMessage) for message in messages)
-        return ai_calls(steps[turn % len(steps)], turn)
-
-    return ScriptedChatModel(respond=respond)
-
-
-S, D, T = ("shell", {"q": "ls"}), ("diff", {"q": ""}), ("tests", {"q": ""})
-
-
-@pytest.mark.parametrize("on_detected", ["interrupt", "refuse"])
-@pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param([[S], [D], [S], [T]], id="rotation"),
-        pytest.param([[S, D], [D, S]], id="parallel in either order"),
-        pytest.param([[("no_such_tool", {})]], id="a missing tool"),
-    ],
-)
-@every_graph
-def test_the_default_policy_ends_it_with_a_valid_history(host, steps, on_detected):
-    tools = [
-        counting_tool(Counter(), name, f"{name}: as ever") for name in ("shell", "diff", "tests")
-    ]
-    graph = GRAPHS[host](endless(*steps), tools, checkpointer=InMemorySaver())
-    guard = LoopGuardCallbackHandler(on_detected=on_detected, fail_open=False)
-    config = thread("t", guard, recursion_limit=200)
-    graph.invoke(ask(), config)
-    if on_detected == "interrupt":
-        graph.invoke(Command(resume="stop"), config)
-    messages = graph.get_state(config).values["messages"]
-    assert_valid_history(messages)
-    assert messages[-1].content.startswith("Stopped.")
-    assert sum(isinstance(message, AIMessage) for message in messages) <= 25

@@ -13,7 +13,6 @@ from langgraph.types import Command
 from langchain_loopguard import LoopDetectedError, LoopGuardMiddleware, guard_subagents
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
 from tests.hosts import (
-    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -21,6 +20,7 @@ from tests.hosts import (
     ask,
     counting_tool,
     drive,
+    every_mode,
     repeating_model,
     thread,
     turns_since_human,
@@ -31,7 +31,6 @@ deepagents = pytest.importorskip("deepagents")
 SEARCH = ("search", {"q": "a"})
 RESEARCHER = {"name": "researcher", "description": "Looks things up.", "system_prompt": "Search."}
 KINDS = ("researcher", "general-purpose")
-every_mode = pytest.mark.parametrize("mode", MODES)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -7,54 +7,38 @@ from langchain.agents.middleware import (
     AgentMiddleware,
     HumanInTheLoopMiddleware,
     SummarizationMiddleware,
-    ToolCallLimitMiddleware,
     ToolRetryMiddleware,
 )
-from langchain.agents.middleware.tool_call_limit import ToolCallLimitExceededError
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.types import Command
-from pydantic import BaseModel
 
-from langchain_loopguard import LoopDetectedError, LoopGuardMiddleware, LoopGuardPolicy
-from tests.adapters.agents import ORDERS, ToolAwareModel, guarded_agent, obedient
-from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
+from langchain_loopguard import LoopDetectedError
+from tests.adapters.agents import (
+    BATCH,
+    NOTICE_MARK,
+    SEARCH,
+    ToolAwareModel,
+    beside,
+    either_order,
+    guarded_agent,
+    kinds,
+    obedient,
+    resume,
+)
+from tests.adapters.guarded import assert_complete, assert_requests_complete
+from tests.adapters.handled import marks_a_persons_answer
 from tests.hosts import (
-    MODES,
     Counter,
     ScriptedChatModel,
     ai_calls,
     ask,
     counting_tool,
     drive,
+    every_mode,
     listed_model,
-    marks_a_persons_answer,
     repeating_model,
     thread,
 )
-
-NOTICE_MARK = "[Warning"
-SEARCH = ("search", {"q": "a"})
-BATCH = [SEARCH, ("open", {"q": "b"})]
-either_order = pytest.mark.parametrize("order", ORDERS)
-every_mode = pytest.mark.parametrize("mode", MODES)
-
-
-def looping(others, order, *, model=None, **options):
-    counter = Counter()
-    model = model or repeating_model(*BATCH)
-    tools = [counting_tool(counter, name, native_async=True) for name in ("search", "open")]
-    graph = guarded_agent(model, tools, others=others, order=order, **options)
-    return graph, counter, model
-
-
-def resume(graph, value):
-    return graph.invoke(Command(resume=value), thread("t"))
-
-
-def kinds(result):
-    return [asked.value.get("type", "approval") for asked in result.get("__interrupt__", ())]
-
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 REJECT = {"decisions": [{"type": "reject", "message": "not now"}]}
@@ -64,9 +48,7 @@ class TestHumanInTheLoop:
     """Every `open` needs an approval."""
 
     def start(self, order, **options):
-        graph, counter, model = looping(
-            [HumanInTheLoopMiddleware({"open": True})], order, **options
-        )
+        graph, counter, model = beside([HumanInTheLoopMiddleware({"open": True})], order, **options)
         result = graph.invoke(ask(), thread("t"))
         for _ in range(2):
             assert kinds(result) == ["approval"]
@@ -124,7 +106,7 @@ class TestHumanInTheLoop:
     @marks_a_persons_answer
     @either_order
     def test_batches_that_are_rejected_whole_count_for_nothing(self, order):
-        graph, counter, model = looping(
+        graph, counter, model = beside(
             [HumanInTheLoopMiddleware({"open": True})],
             order,
             model=repeating_model(("open", {"q": "b"}), times=2),
@@ -150,7 +132,7 @@ class TestHumanInTheLoop:
 
     @either_order
     async def test_works_asynchronously_too(self, order):
-        graph, counter, _ = looping([HumanInTheLoopMiddleware({"open": True})], order)
+        graph, counter, _ = beside([HumanInTheLoopMiddleware({"open": True})], order)
         outcome = await drive(graph, "ainvoke", ask(), thread("t"))
         for _ in range(3):
             loop = outcome.interrupts[0].value.get("type") == "loop_detected"
@@ -179,7 +161,7 @@ class TestSummarization:
     async def test_hides_no_loop(self, order, mode):
         model = numbered(BATCH)
         shorten = SummarizationMiddleware(model, trigger=("messages", 4), keep=("messages", 3))
-        graph, counter, _ = looping([shorten], order, model=model)
+        graph, counter, _ = beside([shorten], order, model=model)
         outcome = await drive(graph, mode, ask(), thread("t"))
         assert len(outcome.interrupts) == 1
         assert counter.total == 4
@@ -192,7 +174,7 @@ class TestSummarization:
     def test_leaves_a_warning_with_its_answer(self, order):
         model = numbered(BATCH)
         shorten = SummarizationMiddleware(model, trigger=("messages", 4), keep=("messages", 3))
-        graph, _, _ = looping([shorten], order, model=model, policy=None)
+        graph, _, _ = beside([shorten], order, model=model, policy=None)
         graph.invoke(ask(), thread("t"))
         assert any(NOTICE_MARK in str(request[-1].content) for request in model.requests)
 
@@ -201,7 +183,7 @@ class TestSummarization:
         for on_detected in ("raise", "wrap_up"):
             model = numbered(BATCH)
             shorten = SummarizationMiddleware(model, trigger=("messages", 4), keep=("messages", 3))
-            graph, counter, _ = looping([shorten], order, model=model, on_detected=on_detected)
+            graph, counter, _ = beside([shorten], order, model=model, on_detected=on_detected)
             try:
                 graph.invoke(ask(), thread("t"))
             except LoopDetectedError:
@@ -231,243 +213,6 @@ class TestToolRetry:
         assert_complete(outcome.messages)
 
 
-class TestToolCallLimit:
-    @either_order
-    @every_mode
-    async def test_a_loop_within_the_limit_is_asked_about(self, order, mode):
-        limit = ToolCallLimitMiddleware(run_limit=50)
-        graph, counter, model = looping([limit], order)
-        outcome = await drive(graph, mode, ask(), thread("t"))
-        assert len(outcome.interrupts) == 1
-        assert counter.total == 4
-        outcome = await drive(graph, mode, Command(resume="stop"), thread("t"))
-        assert_complete(outcome.messages)
-        assert_requests_complete(model)
-
-    @either_order
-    @pytest.mark.parametrize("on_detected", ["refuse", "wrap_up"])
-    def test_a_model_that_goes_on_beyond_the_limit_is_ended(self, order, on_detected):
-        limit = ToolCallLimitMiddleware(run_limit=1)
-        graph, counter, model = looping([limit], order, on_detected=on_detected)
-        result = graph.invoke(ask(), thread("t", recursion_limit=200))
-        assert counter.total == 1
-        assert result["messages"][-1].content.startswith("Stopped.")
-        assert len(model.requests) < 10
-        assert_complete(result["messages"])
-        assert_requests_complete(model)
-
-    @either_order
-    @pytest.mark.parametrize(
-        ("value", "ends"), [("stop", True), ("continue", False), ("use b", False)]
-    )
-    def test_a_person_is_asked_about_calls_beyond_the_limit(self, order, value, ends):
-        # A limit on the run would count anew after a resume, by LangChain's own rules.
-        limit = ToolCallLimitMiddleware(thread_limit=1)
-        graph, counter, model = looping([limit], order)
-        result = graph.invoke(ask(), thread("t", recursion_limit=200))
-        assert kinds(result) == ["loop_detected"]
-        before = len(model.requests)
-        result = resume(graph, value)
-        assert counter.total == 1
-        assert_requests_complete(model)
-        if ends:
-            assert_complete(result["messages"])
-        elif value == "continue":
-            assert len(model.requests) > before
-        else:
-            assert any("use b" in str(message.content) for message in model.requests[before])
-
-    @pytest.mark.parametrize(
-        ("decisions", "told"),
-        [
-            pytest.param(
-                [{"type": "approve"}, {"type": "reject", "message": "no more"}], 1, id="one"
-            ),
-            pytest.param(
-                [{"type": "respond", "message": "no"}, {"type": "reject", "message": "more"}],
-                1,
-                id="none",
-            ),
-        ],
-    )
-    def test_single_decisions_about_calls_beyond_the_limit_reach_the_model(self, decisions, told):
-        limit = ToolCallLimitMiddleware(thread_limit=1)
-        graph, counter, model = looping([limit], "guard-first")
-        assert kinds(graph.invoke(ask(), thread("t", recursion_limit=200))) == ["loop_detected"]
-        before = len(model.requests)
-        resume(graph, {"decisions": decisions})
-        content = model.requests[before][-1].text
-        words = " ".join(d["message"] for d in decisions if "message" in d)
-        assert content.endswith(f"{NOTICE_MARK}, not part of the tool's result] {words}")
-        assert counter.total == told
-        assert_requests_complete(model)
-
-    @either_order
-    def test_an_error_is_raised_about_calls_beyond_the_limit(self, order):
-        limit = ToolCallLimitMiddleware(run_limit=1)
-        graph, counter, _ = looping([limit], order, on_detected="raise")
-        with pytest.raises(LoopDetectedError):
-            graph.invoke(ask(), thread("t", recursion_limit=200))
-        assert counter.total == 1
-        assert_complete(graph.get_state(thread("t")).values["messages"])
-
-    @either_order
-    def test_that_ends_the_run_still_does(self, order):
-        # LangChain allows this exit for a limit on all tools or for single calls only.
-        limit = ToolCallLimitMiddleware(run_limit=1, exit_behavior="end")
-        graph, counter, _ = looping([limit], order, model=repeating_model())
-        result = graph.invoke(ask(), thread("t"))
-        assert counter.total == 1
-        assert "limit" in result["messages"][-1].content
-        assert_complete(result["messages"])
-
-    @either_order
-    def test_that_raises_still_does(self, order):
-        limit = ToolCallLimitMiddleware(run_limit=1, exit_behavior="error")
-        graph, counter, _ = looping([limit], order, model=repeating_model())
-        with pytest.raises(ToolCallLimitExceededError):
-            graph.invoke(ask(), thread("t"))
-        assert counter.total == 1
-
-
-class Report(BaseModel):
-    """What the agent is to return."""
-
-    lines: int
-
-
-def reporting(args_of):
-    """Make a model that searches twice with the same result and then reports."""
-
-    def respond(messages):
-        turn = sum(isinstance(m, AIMessage) for m in messages)
-        if turn < 2:
-            return ai_calls([SEARCH], turn)
-        return ai_calls([("Report", args_of(turn))], turn)
-
-    return respond
-
-
-class TestStructuredOutput:
-    def agent(self, args_of, **options):
-        model = ToolAwareModel(respond=reporting(args_of))
-        tools = [counting_tool(Counter())]
-        schema = ToolStrategy(Report)
-        return guarded_agent(model, tools, response_format=schema, **options), model
-
-    @pytest.mark.parametrize("on_detected", ["refuse", "raise", "interrupt", "wrap_up"])
-    def test_that_never_fits_its_schema_is_a_loop(self, on_detected):
-        graph, model = self.agent(
-            lambda turn: {"lines": "many"}, on_detected=on_detected, policy=None
-        )
-        config = thread("t", recursion_limit=300)
-        try:
-            result = graph.invoke(ask(), config)
-            while "__interrupt__" in result:
-                result = graph.invoke(Command(resume="stop"), config)
-            assert result["messages"][-1].content.startswith("Stopped.")
-        except LoopDetectedError:
-            assert on_detected == "raise"
-        assert len(model.requests) < 20
-        assert_complete(graph.get_state(config).values["messages"])
-
-    def test_that_fits_ends_the_run_as_ever(self):
-        graph, _ = self.agent(lambda turn: {"lines": 3})
-        for turn in range(5):
-            result = graph.invoke(ask(str(turn)), thread("t", recursion_limit=300))
-            assert result["structured_response"] == Report(lines=3)
-
-    def test_is_what_a_last_answer_may_be(self):
-        def respond(messages):
-            if "not run" in str(messages[-1].content):
-                return ai_calls([("Report", {"lines": 0})], "last")
-            return ai_calls([SEARCH], sum(isinstance(m, AIMessage) for m in messages))
-
-        model = ToolAwareModel(respond=respond)
-        graph = guarded_agent(
-            model,
-            [counting_tool(Counter())],
-            response_format=ToolStrategy(Report),
-            on_detected="wrap_up",
-        )
-        result = graph.invoke(ask(), thread("t"))
-        assert result["structured_response"] == Report(lines=0)
-        assert model.bound[-1] == ["Report"]
-        assert result["messages"][-1].content == "Returning structured response: lines=0"
-        assert_complete(result["messages"])
-
-    def test_that_fails_as_a_last_answer_ends_the_run(self):
-        def respond(messages):
-            if "not run" in str(messages[-1].content):
-                return ai_calls([("Report", {"lines": "many"})], "last")
-            return ai_calls([SEARCH], sum(isinstance(m, AIMessage) for m in messages))
-
-        model = ScriptedChatModel(respond=respond)
-        graph = guarded_agent(
-            model,
-            [counting_tool(Counter())],
-            response_format=ToolStrategy(Report),
-            on_detected="wrap_up",
-        )
-        result = graph.invoke(ask(), thread("t"))
-        assert result["messages"][-1].content.startswith("Stopped.")
-        assert len(model.requests) == 4
-        assert_complete(result["messages"])
-
-
-class TestASecondGuard:
-    def agent(self, first, second, **options):
-        counter = Counter()
-        model = options.pop("model", None) or repeating_model(*BATCH)
-        tools = [counting_tool(counter, name) for name in ("search", "open")]
-        others = [LoopGuardMiddleware(name="second", **second)]
-        graph = guarded_agent(model, tools, others=others, **{**first, **options})
-        return graph, counter, model
-
-    @either_order
-    def test_keeps_its_own_counts(self, order):
-        graph, counter, _ = self.agent({"policy": SEED}, {"policy": LoopGuardPolicy()}, order=order)
-        assert kinds(graph.invoke(ask(), thread("t"))) == ["loop_detected"]
-        values = graph.get_state(thread("t")).values
-        rules = [set(values[key]["guard"]["rules"]) for key in ("loop_guard", "loop_guard_second")]
-        assert rules[0] != rules[1]
-        assert counter.total == 4
-        assert_complete(resume(graph, "stop")["messages"])
-
-    @either_order
-    def test_sees_what_the_other_one_refused_as_refused(self, order):
-        graph, counter, model = self.agent(
-            {"policy": SEED, "on_detected": "refuse"},
-            {"policy": SEED, "on_detected": "refuse"},
-            order=order,
-        )
-        result = graph.invoke(ask(), thread("t"))
-        assert counter.total == 4
-        assert result["messages"][-1].content.startswith("Stopped.")
-        assert_complete(result["messages"])
-        assert_requests_complete(model)
-
-    @either_order
-    def test_adds_its_own_warning_and_counts_neither(self, order):
-        graph, counter, model = self.agent(
-            {"policy": None, "on_detected": "warn"},
-            {"policy": SEED, "on_detected": "warn"},
-            order=order,
-            model=repeating_model(*BATCH, times=8),
-        )
-        graph.invoke(ask(), thread("t"))
-        assert counter.total == 16
-        assert model.requests[-1][-1].text.count(NOTICE_MARK) <= 2
-        saved = graph.get_state(thread("t")).values["messages"]
-        assert not any(NOTICE_MARK in message.text for message in saved)
-
-    @either_order
-    def test_says_the_same_only_once(self, order):
-        graph, _, model = self.agent({"policy": None}, {"policy": LoopGuardPolicy()}, order=order)
-        graph.invoke(ask(), thread("t"))
-        assert all(m.text.count(NOTICE_MARK) <= 1 for m in model.requests[3])
-
-
 class TestOtherHooks:
     def test_a_human_message_that_a_framework_adds_hides_no_last_answer(self):
         class Adds(AgentMiddleware):
@@ -483,7 +228,7 @@ class TestOtherHooks:
             return AIMessage(content="found it") if told else calls
 
         model = ToolAwareModel(respond=respond)
-        graph, _, _ = looping([Adds()], "guard-first", model=model, on_detected="wrap_up")
+        graph, _, _ = beside([Adds()], "guard-first", model=model, on_detected="wrap_up")
         result = graph.invoke(ask(), thread("t"))
         assert result["messages"][-1].content == "found it"
         assert model.bound[-1] == []
@@ -502,7 +247,7 @@ class TestOtherHooks:
             def after_model(self, state, runtime):
                 return {"messages": [note.model_copy()]}
 
-        graph, counter, model = looping([Notes()], order)
+        graph, counter, model = beside([Notes()], order)
         assert kinds(graph.invoke(ask(), thread("t"))) == ["loop_detected"]
         assert counter.total == 4
         assert_requests_complete(model)
@@ -518,7 +263,7 @@ class TestOtherHooks:
                 handler(request)
                 return handler(request)
 
-        graph, counter, _ = looping([Twice()], order)
+        graph, counter, _ = beside([Twice()], order)
         assert kinds(graph.invoke(ask(), thread("t"))) == ["loop_detected"]
         assert counter.total == 4
 
@@ -529,7 +274,7 @@ class TestOtherHooks:
                 return handler(request.override(model_settings=settings))
 
         model = ToolAwareModel(respond=obedient(BATCH))
-        graph, _, _ = looping([Sets()], "guard-last", model=model, on_detected="wrap_up")
+        graph, _, _ = beside([Sets()], "guard-last", model=model, on_detected="wrap_up")
         assert graph.invoke(ask(), thread("t"))["messages"][-1].content == "This is what I found."
         assert model.settings[0] == {"parallel_tool_calls": False, "temperature": 0}
         assert (model.bound[-1], model.settings[-1]) == ([], {"temperature": 0})
@@ -537,7 +282,7 @@ class TestOtherHooks:
 
 def test_a_model_of_many_turns_is_called_with_valid_histories_only():
     model = listed_model(*[BATCH] * 4, [SEARCH], [("open", {"q": "c"})])
-    graph, _, _ = looping([HumanInTheLoopMiddleware({"open": True})], "guard-last", model=model)
+    graph, _, _ = beside([HumanInTheLoopMiddleware({"open": True})], "guard-last", model=model)
     for value in (ask(), APPROVE, ask("other"), APPROVE, "use b", ask("last"), APPROVE, "stop"):
         new = isinstance(value, dict) and "messages" in value
         try:

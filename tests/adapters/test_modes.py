@@ -21,10 +21,16 @@ from langchain_loopguard import (
     add_loop_guard,
     guard_stats,
 )
-from tests.adapters.agents import WAYS, ToolAwareModel, looping, obedient
+from tests.adapters.agents import (
+    WAYS,
+    ToolAwareModel,
+    every_way,
+    every_way_and_mode,
+    looping,
+    obedient,
+)
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete, owned
 from tests.hosts import (
-    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -32,6 +38,7 @@ from tests.hosts import (
     ask,
     counting_tool,
     drive,
+    every_mode,
     listed_model,
     repeating_model,
     thread,
@@ -41,8 +48,6 @@ from tests.hosts import (
 SEARCH = ("search", {"q": "a"})
 BATCH = [SEARCH, ("open", {"q": "b"})]
 NAMES = ("search", "open")
-every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
-every_mode = pytest.mark.parametrize("mode", MODES)
 FAST = {"node": owned, "middleware": WAYS["middleware"]}
 both = pytest.mark.parametrize("build", FAST.values(), ids=FAST)
 
@@ -52,8 +57,7 @@ def saved(graph, name="t"):
 
 
 class TestNobodyToAsk:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_the_run_ends_with_a_message_and_a_log_line_that_names_the_cure(
         self, build, mode, caplog
     ):
@@ -69,8 +73,7 @@ class TestNobodyToAsk:
 
 
 class TestRefuse:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_lets_the_model_go_on_and_ends_after_three_refusals(self, build, mode):
         graph, counter, model = looping(build, on_detected="refuse")
         outcome = await drive(graph, mode, ask(), thread("t"))
@@ -98,8 +101,7 @@ class TestRefuse:
 
 
 class TestRaise:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_comes_when_the_calls_have_results_and_again_without_an_input(self, build, mode):
         graph, counter, _ = looping(build, on_detected="raise", names=NAMES)
         for value in (ask(), None):
@@ -126,8 +128,7 @@ class TestRaise:
 
 
 class TestWrapUp:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_ends_with_what_the_model_says_when_told(self, build, mode):
         model = ScriptedChatModel(respond=obedient(BATCH))
         graph, counter, model = looping(build, model=model, names=NAMES, on_detected="wrap_up")
@@ -178,8 +179,7 @@ class TestWrapUp:
 
 
 class TestWarn:
-    @every_way
-    @every_mode
+    @every_way_and_mode
     async def test_holds_nothing_back(self, build, mode):
         graph, counter, _ = looping(build, model=repeating_model(times=9), on_detected="warn")
         outcome = await drive(graph, mode, ask(), thread("t"))
@@ -307,22 +307,6 @@ def test_observe_changes_no_byte_and_counts_what_it_would_have_done(make):
     assert seen[0] == seen[1]
     assert stats()["observed"] == 7
     assert stats()["stopped"] == stats()["asked"] == 0
-
-
-@both
-def test_what_was_done_is_counted(build):
-    guard = LoopGuardMiddleware(SEED, on_detected="refuse")
-    if build is owned:
-        graph, _, _ = looping(build, on_detected="refuse")
-        stats = guard_stats(graph)
-        graph.invoke(ask(), thread("t"))
-        stats = guard_stats(graph)
-    else:
-        graph = agent_graph(repeating_model(), [counting_tool(Counter())], middleware=[guard])
-        graph.invoke(ask())
-        stats = guard.stats()
-    assert (stats["checked"], stats["refused"], stats["stopped"]) == (6, 3, 1)
-    assert stats["faults"] == stats["lost"] == 0
 
 
 @both

@@ -9,7 +9,7 @@ from langgraph.types import Command
 
 from langchain_loopguard.adapters import gate
 from langchain_loopguard.langchain.errors import InvalidResumeError
-from tests.adapters.agents import WAYS, looping
+from tests.adapters.agents import WAYS, every_way, looping
 from tests.adapters.guarded import SEED, assert_complete, assert_requests_complete
 from tests.hosts import (
     Counter,
@@ -22,7 +22,6 @@ from tests.hosts import (
 )
 
 SEARCH = ("search", {"q": "a"})
-every_way = pytest.mark.parametrize("build", WAYS.values(), ids=WAYS)
 NODES = {name: build for name, build in WAYS.items() if name != "middleware"}
 COUNTED = {name: build for name, build in NODES.items() if name != "by-hand-folding"}
 

@@ -1,7 +1,7 @@
 """Do core, callback, node and middleware say the same about the same run, by default?
 
-One table of runs, each driven through every adapter on its real host, synchronously,
-asynchronously and streamed. The models ignore whatever they are told.
+One table of runs, each driven through every adapter on its real host, synchronously, and
+asynchronously in a stream. The models ignore whatever they are told.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from langchain_loopguard import (
 from langchain_loopguard.langchain.marks import result_by
 from tests.adapters.guarded import by_hand_with_channel, owned
 from tests.hosts import (
-    MODES,
     Counter,
     ScriptedChatModel,
     agent_graph,
@@ -183,10 +182,10 @@ def verdict_of_the_core(name: str) -> tuple[int | None, int | None]:
 LOOPS = [name for name, scenario in SCENARIOS.items() if scenario.loop]
 GOOD = [name for name, scenario in SCENARIOS.items() if not scenario.loop]
 every_adapter = pytest.mark.parametrize("adapter", ADAPTERS)
-every_mode = pytest.mark.parametrize("mode", MODES)
+both = pytest.mark.parametrize("mode", ["invoke", "astream"])
 
 
-@every_mode
+@both
 @every_adapter
 @pytest.mark.parametrize("name", LOOPS)
 async def test_a_loop_is_refused_in_time_and_ends(name, adapter, mode):
@@ -202,7 +201,7 @@ async def test_a_loop_is_refused_in_time_and_ends(name, adapter, mode):
         assert_valid_history(request)
 
 
-@every_mode
+@both
 @every_adapter
 @pytest.mark.parametrize("name", GOOD)
 async def test_good_work_is_left_alone(name, adapter, mode):

@@ -248,7 +248,7 @@ def test_what_no_person_hears_of_is_logged_by_the_package(adapter, caplog):
         ("interrupt", "stop", {"asked": 1, "stopped": 1}),
         ("interrupt", "continue", {"asked": 2, "approved": 1}),
         ("interrupt", "Look elsewhere.", {"asked": 2, "refused": 1}),
-        ("refuse", None, {"refused": SEED.max_refusals, "stopped": 1}),
+        ("refuse", None, {"checked": 6, "refused": SEED.max_refusals, "stopped": 1}),
         ("raise", None, {"stopped": 1}),
     ],
 )

@@ -183,6 +183,3 @@ def blocks(found: Mapping[str, Any]) -> dict[str, str]:
         "turns": markdown_table(["agent", "tool turns"], turns),
         "times": markdown_table(["guard", "beside", "ratio", "goal"], times),
     }
-
-
-__all__ = ["blocks", "guarded_graph", "measure", "most_turns", "plain_graph", "tables"]

@@ -193,6 +193,3 @@ def tables(found: list[dict[str, Any]]) -> list[Table]:
             met,
         )
     return [table]
-
-
-__all__ = ["GUARDS", "Run", "chosen", "measure", "play", "tables"]

@@ -120,6 +120,3 @@ def tables(found: Iterable[dict[str, Any]]) -> list[Table]:
 
 def _pair(found: dict[str, float]) -> str:
     return f"{found['least']:,.1f} / {found['median']:,.1f}"
-
-
-__all__ = ["GOALS", "by_turns", "measure", "tables"]

@@ -73,6 +73,3 @@ def guard_work(guard: Any) -> Callable[[Made], None]:
         guard.record_results(decision.record, messages)
 
     return work
-
-
-__all__ = ["HISTORIES", "SIZES", "Made", "guard_work", "made", "text"]

@@ -52,6 +52,3 @@ def tables(found: dict[str, Any]) -> list[Table]:
     met = "yes" if found["least"] <= found["goal"] else "[bold]no[/bold]"
     table.add_row(*(f"{found[name]:.1f}" for name in ("least", "median", "goal")), met)
     return [table]
-
-
-__all__ = ["GOAL", "measure", "tables"]

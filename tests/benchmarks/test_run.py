@@ -17,6 +17,7 @@ TEXT = run.README.read_text(encoding="utf-8")
 BLOCKS = written_blocks(TEXT)
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_writes_the_figures(tmp_path, capsys):
     file = tmp_path / "figures.json"
     assert run.main(["--quick", "--only", "startup", "--json", str(file)]) == 0

@@ -41,7 +41,7 @@ EARLY = Policy(poll_tools=["job"], max_refusals=2).tune(
 )
 """Small numbers, so that short conversations reach every one of them."""
 
-ROUGHLY = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ROUGHLY = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
 
 def stored(guard):
@@ -204,13 +204,13 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("calls_a_step", [1, 8])
+@pytest.mark.parametrize(("calls_a_step", "most"), [(1, 400), (8, 800)])
 @pytest.mark.parametrize("result", RESULTS)
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("answer", ["refuse", "approve", "always"])
-def test_the_state_stays_small_and_is_read_again(names, result, calls_a_step, answer):
+def test_the_state_stays_small_and_is_read_again(names, result, calls_a_step, most, answer):
     guard, tools, largest = LoopGuard(), NAMES[names], 0
-    for start in range(0, 800, calls_a_step):
+    for start in range(0, most, calls_a_step):
         place = range(start, start + calls_a_step)
         calls = [
             {"name": tools[n % len(tools)], "args": {"v": n % 24}, "id": str(n)} for n in place
@@ -222,7 +222,8 @@ def test_the_state_stays_small_and_is_read_again(names, result, calls_a_step, an
         elif decision.action >= Action.ASK and answer != "refuse":
             guard.approve(decision, always=answer == "always" and start % 5 == 0)
         guard.record_results(decision.record, results)
-        largest = max(largest, size(guard))
+        if start // calls_a_step % 8 == 7:
+            largest = max(largest, size(guard))
     assert largest <= SIZE
     assert stored(guard).to_state() == guard.to_state()
 

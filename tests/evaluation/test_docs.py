@@ -39,15 +39,6 @@ def test_every_block_is_written():
     assert all(text.startswith("| ") for text in BLOCKS.values())
 
 
-def test_the_figures_of_the_default_are_those_of_the_command():
-    measured = measure(only_default=True)
-    new = tables.blocks(measured)
-    for name in ("goals", "misses", "classes"):
-        assert BLOCKS[name] == new[name], name
-    default = tables.scores_table(measured["scores"], "preset: ").splitlines()[2]
-    assert default in BLOCKS["presets"].splitlines()
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_figure_is_that_of_the_command():

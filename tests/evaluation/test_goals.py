@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.evaluation import cost
+from tests.evaluation import cost, tables
 from tests.evaluation.run import measure
 
 NOT_REACHED = "fresh runs"
@@ -46,6 +46,15 @@ def test_the_goals_are_reached(measured):
     assert [one.partition(":")[0] for one in missed] == [NOT_REACHED]
 
 
+def test_the_readmes_figures_of_the_default_are_those_measured(measured):
+    written = tables.written_blocks(tables.README.read_text(encoding="utf-8"))
+    new = tables.blocks(measured)
+    for name in ("goals", "misses", "classes"):
+        assert written[name] == new[name], name
+    default = tables.scores_table(measured["scores"], "preset: ").splitlines()[2]
+    assert default in written["presets"].splitlines()
+
+
 def test_few_solved_runs_are_warned_without_a_loop(measured):
     for name in ("corpus", "fresh"):
         count = measured["scores"]["default"][name]
@@ -70,6 +79,7 @@ def test_the_state_is_small_whatever_happens():
     assert max(cost.state_bytes().values()) <= 8192
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_large_repeat_costs_little_whatever_its_text():
     goal = cost.repeat_goal()
     assert goal.holds, goal.measured

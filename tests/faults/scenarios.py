@@ -145,14 +145,3 @@ def refused_by(word: str, calls: Sequence[str]) -> list[str]:
     if word == "mixed":
         return [call for at, call in enumerate(calls) if (at + 1) % 3]
     return list(calls)
-
-
-__all__ = [
-    "POLICIES",
-    "Scenario",
-    "answer_to",
-    "model_of",
-    "refused_by",
-    "scenario",
-    "tool_answer",
-]

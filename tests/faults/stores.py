@@ -191,6 +191,3 @@ def postgres(folder: str | os.PathLike[str]) -> Iterator[str]:
         yield uri
     finally:
         server.cleanup()
-
-
-__all__ = ["STORES", "Hook", "aopened", "available", "is_async", "opened", "postgres"]

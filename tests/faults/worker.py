@@ -444,6 +444,3 @@ def _plain(message: BaseMessage) -> dict[str, Any]:
         "by_guard": by_guard,
         "approved": mark_of(message).approved,
     }
-
-
-__all__ = ["STAGES", "Log", "Turn", "Worker", "adapters"]

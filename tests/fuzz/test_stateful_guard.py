@@ -170,7 +170,6 @@ POLICIES = {
 def test_a_guard_keeps_its_promises(policy):
     machine = type("Machine", (GuardMachine,), {"policy": policy}).TestCase
     machine.settings = settings(
-        max_examples=15, stateful_step_count=12, deadline=None, database=None,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck)
+    )
     machine("runTest").runTest()

@@ -113,6 +113,5 @@ class ReaderMachine(RuleBasedStateMachine):
 
 TestReader = ReaderMachine.TestCase
 TestReader.settings = settings(
-    max_examples=30, stateful_step_count=14, deadline=None, database=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+    max_examples=30, stateful_step_count=14, suppress_health_check=list(HealthCheck)
+)

@@ -207,6 +207,3 @@ def memory() -> float:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
-
-
-__all__ = ["WAYS", "Agent", "Result", "crowd", "guards", "left_of", "memory"]

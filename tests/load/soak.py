@@ -285,6 +285,3 @@ def _searching() -> StructuredTool:
         return "nothing found"
 
     return StructuredTool.from_function(func=search, name="search", description="Searches.")
-
-
-__all__ = ["KINDS", "Result", "soak"]

@@ -22,9 +22,13 @@ def test_a_preset_is_found_by_any_spelling():
     assert LoopGuardPolicy.preset(" Gemini-CLI").rules == (GeminiCli(),)
 
 
-def test_a_wrong_name_lists_the_right_ones():
-    with pytest.raises(ValueError, match=r"no preset is called 'nope'.*seed, signals.*agentsight"):
-        LoopGuardPolicy.preset("nope")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nope", "no preset is called 'nope'"), ("", "no preset is called ''"), (5, "not 5$")],
+)
+def test_a_wrong_name_lists_the_right_ones(name, said):
+    with pytest.raises(ValueError, match=rf"(?=.*seed, signals.*agentsight).*{said}"):
+        LoopGuardPolicy.preset(name)
 
 
 def test_presets_have_their_own_rules():

@@ -275,7 +275,16 @@ def test_the_standard_input_is_read(write):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-@pytest.mark.parametrize("name", ["--help", "demo", "compare", "replay", "replay --json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "--help",
+        "replay",
+        "replay --json",
+        pytest.param("compare", marks=pytest.mark.slow),
+        pytest.param("demo", marks=pytest.mark.slow),
+    ],
+)
 def test_an_output_that_cannot_be_written_is_told_in_a_line(name, write):
     paths = {"compare": ["--incident"], "replay": [write(repeating(9))]}
     command, *options = name.split()
@@ -315,6 +324,7 @@ def test_a_reader_that_leaves_early_is_no_error(write):
         assert b"Traceback" not in done.stderr.read()
 
 
+@pytest.mark.slow
 def test_the_open_corpus_replays_within_what_two_cores_do_in_five_seconds():
     """The wall clock of a busy machine says nothing."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -342,6 +352,7 @@ def peak_megabytes(path):
     return int(done.stderr.split()[-1]) / 1024
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(tmp_path):
     told = json.dumps(working(40).to_dict()) + "\n"
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"

@@ -274,6 +274,7 @@ def test_an_address_without_fsspec_is_a_problem_that_names_the_extra(address, mo
     assert "an address needs fsspec: pip install 'langchain-loopguard[fleet]'" in str(told)
 
 
+@pytest.mark.slow
 def test_an_address_is_read_through_fsspec(tmp_path):
     with fsspec.open("memory://runs/a.jsonl", "wb") as file:
         file.write(line("a"))
@@ -281,6 +282,7 @@ def test_an_address_is_read_through_fsspec(tmp_path):
     assert read("memory://runs/*.jsonl") == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["nope://x/y.jsonl", "memory://none.jsonl"])
 def test_an_address_that_leads_nowhere_is_told(address):
     assert only_problem(read(address))

@@ -86,6 +86,7 @@ def test_files_named_one_by_one_are_one_table(folder):
     assert by_id(read_runs(paths)) == by_id(read_runs([folder]))
 
 
+@pytest.mark.slow
 def test_an_address_is_read(folder, dealt):
     store = fsspec.filesystem("memory")
     for path in Path(folder).iterdir():

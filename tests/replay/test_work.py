@@ -20,20 +20,19 @@ def line_of(name):
 @pytest.fixture
 def many(tmp_path):
     """A file of many runs, some bad lines between them."""
-    lines = [line_of(f"run {at}") if at % 50 else b"garbage\n" for at in range(3000)]
+    lines = [line_of(f"run {at}") if at % 50 else b"garbage\n" for at in range(900)]
     path = tmp_path / "many.jsonl"
     path.write_bytes(b"".join(lines))
     return str(path)
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
-def test_results_do_not_depend_on_the_number_of_processes(jobs, many, monkeypatch):
+def test_results_do_not_depend_on_the_number_of_processes(many, monkeypatch):
     monkeypatch.setattr("langchain_loopguard.replay.work._ALONE_SECONDS", 0)
     monkeypatch.setattr(texts, "_PIECE", 50_000)
     work = partial(replay, steps=False)
     alone = list(work_on_runs([many], work, jobs=1))
-    assert list(work_on_runs([many], work, jobs=jobs)) == alone
-    assert len(alone) == 3000
+    assert list(work_on_runs([many], work, jobs=3)) == alone
+    assert len(alone) == 900
 
 
 def die(run):

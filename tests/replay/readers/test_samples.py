@@ -103,7 +103,7 @@ def mutated(draw):
     return name, values
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(mutated())
 def test_a_malformed_sample_is_read_or_told_as_a_problem(case):
     name, values = case
