@@ -27,8 +27,8 @@ from langgraph.types import Command, Send
 
 from langchain_loopguard import LoopDetectedError, LoopGuardCallbackHandler, LoopGuardPolicy
 from langchain_loopguard.adapters import runs
-from langchain_loopguard.adapters.conversations import Conversation, Session
-from langchain_loopguard.adapters.runs import Run
+from langchain_loopguard.adapters.conversations import Conversation
+from langchain_loopguard.adapters.runs import Run, Session
 from tests.hosts import (
     GRAPHS,
     Counter,
