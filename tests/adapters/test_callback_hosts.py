@@ -201,6 +201,19 @@ def test_turns_of_a_user_are_no_loop(same):
     assert ran.total == 9
 
 
+def test_turns_of_a_user_within_one_run_are_no_loop():
+    # Nothing has an id, and one session holds all turns: only a new text tells of one.
+    ran = Counter()
+    made = lcel_chain(repeating_model(), [counting_tool(ran)])
+
+    def work(_):
+        for number in range(9):
+            made.invoke([HumanMessage(f"question {number}")])
+
+    RunnableLambda(work).invoke(None, {"callbacks": [handler()]})
+    assert ran.total == 9
+
+
 async def test_a_retried_tool_counts_once():
     ran = Counter()
 
@@ -482,6 +495,18 @@ def test_a_loop_inside_one_node_is_asked_about():
         graph.invoke(Command(resume="stop"), config)
 
 
+def test_a_graph_without_messages_begins_a_turn_where_it_is_called_again():
+    ran = Counter()
+    tool = counting_tool(ran)
+    builder = StateGraph(dict)
+    builder.add_node("work", lambda state: {"said": tool.invoke({"q": "a"})})
+    builder.add_edge(START, "work")
+    graph, config = builder.compile(checkpointer=InMemorySaver()), thread("t", handler())
+    for number in range(9):
+        assert "__interrupt__" not in graph.invoke({"number": number}, config)
+    assert ran.total == 9
+
+
 @pytest.mark.parametrize("where", ["bound", "everywhere", "tools"])
 @every_graph
 def test_it_counts_once_wherever_it_is_attached(host, where):
@@ -532,6 +557,22 @@ def test_an_agent_that_calls_its_model_by_other_means_is_asked_about_and_ends(on
         value = Command(resume="stop")
     with pytest.raises(LoopDetectedError):  # There is no model call to end the run from.
         graph.invoke(value, config)
+    assert ran.total == 2
+
+
+def test_raise_ends_a_run_that_calls_no_model_again():
+    ran, model = Counter(), repeating_model()
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node("tools", ToolNode([counting_tool(ran)]))
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "tools")
+    builder.add_conditional_edges(
+        "tools", lambda state: END if state["messages"][-1].status == "error" else "agent"
+    )
+    graph = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(LoopDetectedError):
+        graph.invoke(ask(), thread("t", handler(on_detected="raise")))
     assert ran.total == 2
 
 
