@@ -134,11 +134,8 @@ class Question:
 
     def blocks(self, run: Run) -> Exception | None:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
-        attempt = run.attempt.id
-        if attempt in self.attempts:
-            earlier = self.attempts[attempt]
-            waits = isinstance(earlier, GraphInterrupt)
-            return PersonAskedError(self.interrupts) if waits else earlier
+        if run.attempt.id in self.attempts:
+            return self._came_of(run)
         self.sharers.add(run.ns)
         if self.was_asked_in(run) or self._answer_to(run) is not MISSING:
             return None
@@ -148,7 +145,9 @@ class Question:
 
     def repeat(self, run: Run) -> Exception | None:
         """Call `interrupt` again in a task that has asked, although the answer is known."""
-        if not self.was_asked_in(run) or run.attempt.id in self.attempts:
+        if run.attempt.id in self.attempts:
+            return self._came_of(run)  # It may start only after the run has gone on without it.
+        if not self.was_asked_in(run):
             return None
         try:
             self.ask(run, {}, {})
@@ -181,6 +180,11 @@ class Question:
     def was_asked_in(self, run: Run) -> bool:
         """Tell whether the run's task has asked it, now or in another process."""
         return _langgraph.question_id(run.ns) in self.ids
+
+    def _came_of(self, run: Run) -> Exception | None:
+        """Give what came of asking in the run's attempt, for another call of it."""
+        error = self.attempts[run.attempt.id]
+        return PersonAskedError(self.interrupts) if isinstance(error, GraphInterrupt) else error
 
     def _answer_to(self, run: Run) -> Any:
         """Pick the answer out of what the graph was resumed with, `MISSING` if there is none.
