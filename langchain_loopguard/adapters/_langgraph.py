@@ -65,7 +65,10 @@ def _configurable() -> Mapping[str, Any]:
 
 def can_ask() -> bool:
     """Tell whether what the running graph saves outlives the run: whether it can be resumed."""
-    configurable = _configurable()
+    return _is_saved(_configurable())
+
+
+def _is_saved(configurable: Mapping[str, Any]) -> bool:
     # Set for every task, to None without a checkpointer. Should it be gone one day, a thread id
     # is what a checkpointer asks for.
     return configurable.get(_CHECKPOINTER, configurable.get("thread_id")) is not None
@@ -121,12 +124,32 @@ def read_channel(key: str, *, fresh: bool = False) -> Any:
     The key need not be one of the node's own input; `fresh` shows what the task has written up to
     now, at the start the run's input.
     """
-    read = _configurable().get(_READ)
-    if read is None:
+    return _read(_configurable(), key, fresh=fresh)
+
+
+def _read(configurable: Mapping[str, Any], key: str, *, fresh: bool) -> Any:
+    try:
+        return configurable[_READ](key, fresh)
+    except Exception:  # noqa: BLE001 - not in a graph, no such channel, or nothing in it
         return None
-    with contextlib.suppress(Exception):  # no such channel, or nothing in it
-        return read(key, fresh)
-    return None
+
+
+class Task(NamedTuple):
+    """A running task: whether its graph can be resumed, and what one of its channels holds."""
+
+    is_saved: bool
+    channel: Any
+
+
+def running_task(ns: str, key: str) -> Task | None:
+    """Look at the task with this namespace, `None` where this is not called in its context.
+
+    It is not in a thread that was started by hand; nothing can be asked there.
+    """
+    configurable = _configurable()
+    if configurable.get("checkpoint_ns") != ns or _SCRATCHPAD not in configurable:
+        return None
+    return Task(_is_saved(configurable), _read(configurable, key, fresh=False))
 
 
 def write_channel(key: str, value: Any) -> None:
@@ -274,15 +297,6 @@ class SavedQuestion(NamedTuple):
     id: str
     value: Any
     answers: Sequence[Any]
-
-
-def runs_in(ns: str) -> bool:
-    """Tell whether this is called in the context of the task with this namespace.
-
-    It is not in a thread that was started by hand; nothing can be asked there.
-    """
-    configurable = _configurable()
-    return configurable.get("checkpoint_ns") == ns and _SCRATCHPAD in configurable
 
 
 def question_id(ns: str) -> str:

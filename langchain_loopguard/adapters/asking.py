@@ -113,14 +113,11 @@ def say_last(node: str, key: str, message: AIMessage) -> Exception | None:
 class Question:
     """An interrupt about one step."""
 
-    ids: set[str] = field(default_factory=set)  # Of the interrupts; several if asked again.
-    tasks: set[str] = field(default_factory=set)  # The namespaces of the tasks that asked.
-    # Those of all tasks that run a call of the step, with the attempt in which each came first.
-    sharers: dict[str, UUID] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)  # Of the interrupts; one for each task that asked.
+    sharers: set[str] = field(default_factory=set)  # The namespaces of tasks that run its calls.
     asked_in: UUID | None = None  # The session that asked last; an answer comes in a later one.
     answered_in: UUID | None = None  # The session that got the answer.
     interrupts: tuple[Interrupt[Any], ...] = ()  # Those that are open.
-    taken_by: str = ""  # The namespace of the task whose interrupt was answered.
     payload: Mapping[str, Any] | None = None  # What was asked, here or in another process.
     saved: Any = MISSING  # The answer that a task of another process took.
     # What came of asking in each attempt: what every call of it raises, `None` once answered.
@@ -131,28 +128,29 @@ class Question:
 
         The tasks are new ones then. A person who goes back may want to answer otherwise.
         """
-        known = run.ns in self.sharers or run.session in {self.asked_in, self.answered_in}
+        known = run.ns in self.sharers or run.session.id in {self.asked_in, self.answered_in}
         left = run.rooted and run.resume is MISSING and self.asked_in is not None
         return not known and (self.answered_in is not None or left)
 
     def blocks(self, run: Run) -> Exception | None:
         """Give what a call raises that can't ask and finds no answer, `None` if it can."""
-        if run.attempt in self.attempts:
-            earlier = self.attempts[run.attempt]
-            waits = isinstance(earlier, GraphInterrupt)
-            return PersonAskedError(self.interrupts) if waits else earlier
-        self.sharers.setdefault(run.ns, run.attempt)
-        if self._is_asked_by(run) or self._answer_to(run) is not MISSING:
+        if run.attempt.id in self.attempts:
+            return self._came_of(run)
+        self.sharers.add(run.ns)
+        if self.was_asked_in(run) or self._answer_to(run) is not MISSING:
             return None
-        return PersonAskedError(self.interrupts if run.is_called else ())
+        # Whether another task has called this one, which waits for it.
+        is_called = (run.metadata.get("langgraph_path") or (False,))[-1] is True
+        return PersonAskedError(self.interrupts if is_called else ())
 
     def repeat(self, run: Run) -> Exception | None:
         """Call `interrupt` again in a task that has asked, although the answer is known."""
-        again = run.ns in self.tasks and run.attempt not in self.attempts
-        if not again or self.taken_by not in {"", run.ns} or self.payload is None:
+        if run.attempt.id in self.attempts:
+            return self._came_of(run)  # It may start only after the run has gone on without it.
+        if not self.was_asked_in(run):
             return None
         try:
-            self.ask(run, self.payload, {})
+            self.ask(run, {}, {})
         except GraphInterrupt as error:
             return error
         return None
@@ -163,10 +161,9 @@ class Question:
         Raises:
             PersonAskedError: If there is none yet.
         """
-        self.sharers.setdefault(run.ns, run.attempt)
-        if not self._is_asked_by(run):
+        self.sharers.add(run.ns)
+        if self.ids and not self.was_asked_in(run):
             return self._answer_to(run)
-        self.tasks.add(run.ns)
         self.ids.add(_langgraph.question_id(run.ns))
         self.payload = self.payload or payload
         try:
@@ -174,23 +171,20 @@ class Question:
         except GraphInterrupt as unanswered:
             # An interrupt made by hand could never be answered.
             self.interrupts = unanswered.args[0]
-            self.ids.update(item.id for item in self.interrupts)
-            self.asked_in = run.session
-            self.attempts[run.attempt] = error = PersonAskedError(self.interrupts)
+            self.asked_in = run.session.id
+            self.attempts[run.attempt.id] = error = PersonAskedError(self.interrupts)
             raise error from None
-        self.attempts[run.attempt] = None
-        self.taken_by = run.ns
+        self.attempts[run.attempt.id] = None
         return value
 
-    def _is_asked_by(self, run: Run) -> bool:
-        """Tell whether the run's task is the one to ask: nobody did yet, or this one did."""
-        own = _langgraph.question_id(run.ns)
-        # A map of answers that holds it shows that it asked in a process that is gone.
-        held = is_answer_map(run.resume) and own in run.resume
-        # Where the graph's own run is not seen, neither is what it was resumed with: a task that
-        # comes again may be the one that gets the answer.
-        again = not run.rooted and self.sharers.get(run.ns, run.attempt) != run.attempt
-        return not self.ids or run.ns in self.tasks or own in self.ids or held or again
+    def was_asked_in(self, run: Run) -> bool:
+        """Tell whether the run's task has asked it, now or in another process."""
+        return _langgraph.question_id(run.ns) in self.ids
+
+    def _came_of(self, run: Run) -> Exception | None:
+        """Give what came of asking in the run's attempt, for another call of it."""
+        error = self.attempts[run.attempt.id]
+        return PersonAskedError(self.interrupts) if isinstance(error, GraphInterrupt) else error
 
     def _answer_to(self, run: Run) -> Any:
         """Pick the answer out of what the graph was resumed with, `MISSING` if there is none.
@@ -199,7 +193,7 @@ class Question:
         """
         if self.saved is not MISSING:
             return self.saved
-        if run.session == self.asked_in:
+        if run.session.id == self.asked_in:
             return MISSING
         if is_answer_map(run.resume):
             return next((run.resume[asked] for asked in self.ids if asked in run.resume), MISSING)
@@ -213,7 +207,7 @@ def ask(pending: Pending, run: Run, payload: dict[str, Any], schema: dict[str, A
     return pending.question.ask(run, payload, schema)
 
 
-def find_question(pending: Pending, run: Run) -> Question | None:
+def find_question(pending: Pending) -> Question | None:
     """Give the question about a step, with what other processes have asked and got as answers."""
     question = pending.question
     for asked in _langgraph.saved_questions():
@@ -223,8 +217,6 @@ def find_question(pending: Pending, run: Run) -> Question | None:
             question = question or Question()
             question.ids.add(asked.id)
             question.payload = question.payload or value
-            if asked.id == _langgraph.question_id(run.ns):
-                question.tasks.add(run.ns)
             if asked.answers:
                 question.saved = asked.answers[0]
     return question

@@ -8,12 +8,13 @@ messages, and what became of a step is written into its results before the host 
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 from langchain_loopguard.adapters.deciding import Deciding
+from langchain_loopguard.adapters.writing import lend, write_marks
 from langchain_loopguard.langchain.errors import is_signal
 from langchain_loopguard.langchain.options import (
     Options,
@@ -40,8 +41,40 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopGuardCallbackHandler"]
 
+_Act = TypeVar("_Act", bound="Callable[..., Exception | None]")
+
 _MODES = ("interrupt", "refuse", "raise", "warn", "observe")
 """Without `wrap_up`: a handler can't call a model without its tools."""
+
+_DOES = {
+    "PersonAskedError": "asks a person",
+    "RefusedCallError": "holds a call back",
+    "GraphInvalidResumeError": "got a value that is no answer",
+}
+"""What a signal is logged as, by its name; any other one ends the run."""
+
+
+def _event(act: _Act) -> _Act:
+    """Make a handler's method of one that gives what is to be raised, so that it is raised last.
+
+    A fault of the guard is logged, and the agent goes on, unless `fail_open` is off.
+    """
+
+    @functools.wraps(act)
+    def event(handler: LoopGuardCallbackHandler, *args: Any, **kwargs: Any) -> None:
+        try:
+            signal = act(handler, *args, **kwargs)
+        except Exception as error:
+            if not handler.options.fail_open:
+                raise
+            handler._deciding.gate.telemetry.fault(error)  # noqa: SLF001 - its own method
+            return
+        if signal is not None:
+            handler._deciding.end(kwargs["run_id"])  # noqa: SLF001 - it gets no end of its own
+            SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
+            raise signal
+
+    return event  # type: ignore[return-value] # it takes the same arguments
 
 
 class LoopGuardCallbackHandler(BaseCallbackHandler):
@@ -96,6 +129,8 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
     raise_error = True
     # In async code, a handler that isn't run inline is run after the event, in a thread.
     run_inline = True
+    # Retrievers call no tools, and custom events are what the handler sends.
+    ignore_retriever = ignore_custom_event = True
 
     def __init__(
         self,
@@ -135,14 +170,10 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         self._begin()
 
     def _begin(self) -> None:
-        """Start with nothing seen."""
         self._deciding = Deciding(
-            self.options,
-            scope=self.scope,
-            messages_key=self.messages_key,
-            limit=self.max_conversations,
-            notify=self.notify,
+            self.options, self.scope, self.messages_key, self.max_conversations
         )
+        self._deciding.gate.telemetry.notify = self.notify
 
     def __getstate__(self) -> dict[str, Any]:
         """Give the options: a copy has seen nothing, and runs that are open aren't its own."""
@@ -158,59 +189,49 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
         """What counts as a loop."""
         return self.options.policy
 
-    @property
-    def ignore_retriever(self) -> bool:
-        """Retrievers call no tools."""
-        return True
-
-    @property
-    def ignore_custom_event(self) -> bool:
-        """Custom events are what the handler sends, not what it hears."""
-        return True
-
     def stats(self) -> Mapping[Count, int]:
         """Count what it did since it was made, over all threads; see `Stats`."""
         return self._deciding.gate.stats()
 
     # --- Events ---------------------------------------------------------------------------
 
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,  # noqa: ARG002
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ARG002
-    ) -> None:
+    @_event
+    def on_chain_start(self, serialized: Any, inputs: Any, **event: Any) -> None:  # noqa: ARG002
         """Place the run; a resume brings its answer here."""
-        self._carry_out(
-            partial(self._deciding.chain_starts, run_id, parent_run_id, metadata, inputs)
-        )
+        run = self._deciding.runs.start(**event)
+        if not run.ns or type(inputs) is not dict:
+            run.took(inputs)
+        elif run.first is None and self.options.on_detected != "observe":
+            lend(run, inputs, self.messages_key)
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    @_event
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> Exception | None:
         """Mark results that the host is about to save; end a run that no model call has ended.
 
         Raises:
             LoopDetectedError: If the run was to end, and went on to its own end without a model.
         """
-        self._carry_out(partial(self._deciding.chain_ended, run_id, outputs))
+        run = self._deciding.end(run_id)
+        if run is None:
+            return None
+        write_marks(run, outputs)
+        ending = run.leads.ending if run.leads is not None else None
+        if ending is None or ending.delivered or ending.outcome.next != "raise":
+            return None
+        return ending.error
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    @_event
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002
         """Forget the run."""
-        self._carry_out(partial(self._deciding.forget, run_id))
+        self._deciding.end(run_id)
 
+    @_event
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any],  # noqa: ARG002
+        serialized: Any,  # noqa: ARG002
         messages: list[list[BaseMessage]],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **kwargs: Any,  # noqa: ARG002
-    ) -> None:
+        **event: Any,
+    ) -> Exception | None:
         """Read the history; ask a person where a loop's calls have results and nobody decided.
 
         Raises:
@@ -218,33 +239,29 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             ParentCommand: LangGraph's signal that the node ends with a final message.
             LoopDetectedError: If the run is to end.
         """
-        sent = messages[0] if messages else []
-        self._carry_out(
-            partial(self._deciding.model_starts, run_id, parent_run_id, metadata, sent), run_id
-        )
+        run = self._deciding.runs.start(**event)
+        return self._deciding.model_starts(run, messages[0] if messages else [])
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    @_event
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """Remember the AI message until its tools start."""
+        run = self._deciding.end(run_id)
         generations = response.generations[0] if response.generations else []
-        message = getattr(generations[0], "message", None) if generations else None
-        self._carry_out(partial(self._deciding.model_spoke, run_id, message))
+        if run is not None and generations:
+            self._deciding.model_spoke(run, getattr(generations[0], "message", None))
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """Forget the run."""
-        self._carry_out(partial(self._deciding.forget, run_id))
+    on_llm_error = on_chain_error
 
+    @_event
     def on_tool_start(
         self,
         serialized: dict[str, Any] | None,
         input_str: str,
         *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+        **event: Any,
+    ) -> Exception | None:
         """Let the call run, or keep it from running by raising.
 
         Raises:
@@ -253,48 +270,31 @@ class LoopGuardCallbackHandler(BaseCallbackHandler):
             InvalidResumeError: If the graph was resumed with a value that is no answer.
         """
         call = {
-            "name": (serialized or {}).get("name") or kwargs.get("name") or "",
+            "name": (serialized or {}).get("name") or event.get("name") or "",
             "args": input_str if inputs is None else inputs,
-            "id": kwargs.get("tool_call_id"),
+            "id": event.get("tool_call_id"),
         }
         # `Runnable.with_retry` tags each attempt after the first.
         again = any(str(tag).startswith("retry:attempt:") for tag in tags or ())
-        self._carry_out(
-            partial(self._deciding.tool_starts, run_id, parent_run_id, metadata, call, again=again),
-            run_id,
-        )
+        return self._deciding.tool_starts(self._deciding.runs.start(**event), call, again=again)
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    @_event
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """Note what the tool gave."""
-        self._carry_out(partial(self._deciding.tool_ended, run_id, output, "success"))
+        self._tool_gave(run_id, output, "success")
 
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    @_event
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """Note the error as what the tool gave, unless the graph only waits or ends."""
         if is_signal(error):
-            self._carry_out(partial(self._deciding.forget, run_id))
+            self._deciding.end(run_id)
         else:
-            self._carry_out(partial(self._deciding.tool_ended, run_id, repr(error), "error"))
+            self._tool_gave(run_id, repr(error), "error")
 
-    def _carry_out(
-        self, act: Callable[[], Exception | None], held_back: UUID | None = None
-    ) -> None:
-        """Act, and raise what comes of it; a run that is stopped has no end of its own."""
-        signal = None
-        try:
-            signal = act()
-            if signal is not None and held_back is not None:
-                self._deciding.forget(held_back)
-        except Exception as error:
-            if not self.options.fail_open:
-                raise
-            self._deciding.gate.telemetry.fault(error)
-        if signal is not None:
-            SignalFilter.announce(signal, _DOES.get(type(signal).__name__, "ends the run"))
-            raise signal
-
-
-_DOES = {
-    "PersonAskedError": "asks a person",
-    "RefusedCallError": "holds a call back",
-    "GraphInvalidResumeError": "got a value that is no answer",
-}
+    def _tool_gave(self, run_id: UUID, output: Any, status: str) -> None:
+        run = self._deciding.end(run_id)
+        if run is not None and run.kept is not None and run.pending is not None:
+            write_marks(run, output)
+            if not run.pending.in_state:  # Else a message list will tell.
+                with run.kept.lock:
+                    run.pending.take(str(run.call_id), output, status)

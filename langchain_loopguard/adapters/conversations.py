@@ -1,8 +1,8 @@
-"""What is remembered of a conversation, and for how long?
+"""What is known of one agent's messages, and what of them is read when?
 
 A conversation is the message list of one agent: its reader and its latest steps, with what was
-decided about them. A bounded number is kept; those that were idle longest are dropped, but never
-one whose agent is at work. What is dropped is read again from the messages when it goes on.
+decided about them. Where one is kept, and for how long, says `finding.py`; what is to be done
+about a step is not decided here.
 """
 
 from __future__ import annotations
@@ -12,21 +12,29 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from langchain_loopguard.langchain.messages import calls_of, id_of, key_of
+from langchain_loopguard.adapters.runs import MISSING
+from langchain_loopguard.langchain.history import Reader
+from langchain_loopguard.langchain.marks import is_generated
+from langchain_loopguard.langchain.messages import (
+    calls_of,
+    id_of,
+    key_of,
+    last_step,
+    makes_calls,
+    short,
+    step_at,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from langchain_core.messages import BaseMessage
-
     from langchain_loopguard.adapters.asking import Question
-    from langchain_loopguard.adapters.runs import Key, Run, RunTree
+    from langchain_loopguard.adapters.gate import Gate
+    from langchain_loopguard.adapters.runs import Key, Run
     from langchain_loopguard.core.decision import Decision
-    from langchain_loopguard.core.errors import LoopDetectedError
-    from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.marks import Mark
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
@@ -35,14 +43,28 @@ _STEPS = 32
 """Steps, and AI messages whose tools have not started, that are remembered of a conversation. One
 is under way at a time, several where one graph runs agents side by side; without a measurement."""
 
-_SESSIONS = 256
-"""Sessions remembered whose end is never seen, because the handler was attached below it."""
-
 _NOTED = 10_000
 """AI messages that are remembered as decided about, or read; without a measurement too."""
 
-_LOOSE = 64
-"""Loops written by hand that are looked through for a call that comes without an id."""
+
+class Place(NamedTuple):
+    """The conversation of a call, and where the AI message is that makes it."""
+
+    kept: Conversation
+    messages: Sequence[BaseMessage]
+    at: int
+    in_state: bool = False  # Whether the messages are the graph's state.
+    direct: bool = False  # Whether no model made the call, so that the message is made up.
+    prompt: str = ""  # See `Said`.
+
+
+class Said(NamedTuple):
+    """What a model said, and in which attempt of a task."""
+
+    message: AIMessage
+    attempt: Run
+    sent: Sequence[BaseMessage]  # What it answers; empty where the graph's state tells.
+    prompt: str  # A user's text without an id that it answers alone.
 
 
 @dataclass(slots=True, eq=False)
@@ -51,18 +73,17 @@ class Pending:
 
     step: MessageStep
     history: Sequence[BaseMessage]  # The messages it stands in; empty once it is decided about.
-    parent: UUID | None = None  # The run that started a call without an AI message.
+    caller: UUID | None = None  # The run that started a call without an AI message.
     in_state: bool = False  # Whether the graph's state holds the step, and so its results.
     decision: Decision | None = None
     outcome: Outcome | None = None  # `None` while nothing is decided.
     question: Question | None = None  # What a person was asked.
-    by_id: Mapping[str | None, CallOutcome] = field(default_factory=dict)
     outputs: dict[str, ToolMessage] = field(default_factory=dict)  # Where no message list tells.
 
     @property
-    def call_ids(self) -> frozenset[str | None]:
+    def call_ids(self) -> set[str | None]:
         """The ids of all its calls."""
-        return frozenset(map(id_of, self.step.calls))
+        return set(map(id_of, self.step.calls))
 
     @property
     def ran_unasked(self) -> bool:
@@ -71,9 +92,13 @@ class Pending:
 
     def settle(self, outcome: Outcome) -> None:
         """Note what was decided, and let go of the history."""
-        self.outcome = outcome
-        self.by_id = dict(zip(map(id_of, self.step.decided_calls), outcome.calls, strict=False))
-        self.history = ()
+        self.outcome, self.history = outcome, ()
+
+    def outcome_of(self, call_id: str | None) -> CallOutcome | None:
+        """Give what happens to a call."""
+        outcomes = self.outcome.calls if self.outcome is not None else ()
+        calls = zip(self.step.decided_calls, outcomes, strict=False)
+        return next((one for call, one in calls if id_of(call) == call_id), None)
 
     def take(self, call_id: str, output: Any, status: str) -> None:
         """Note what a tool gave: a message, a command or a list that holds one, or content."""
@@ -85,44 +110,51 @@ class Pending:
             content: Any = output if plain else repr(output)
             self.outputs[call_id] = ToolMessage(content, tool_call_id=call_id, status=status)
 
-    def results(self) -> list[BaseMessage] | None:
-        """Give the step with what its tools gave, `None` where results are missing."""
-        if len(self.outputs) < len(self.step.message.tool_calls):
-            return None
-        return [self.step.message, *self.outputs.values()]
+    def results(self) -> list[BaseMessage]:
+        """Give the step with what its tools gave, nothing where results are missing."""
+        complete = len(self.outputs) >= len(self.step.message.tool_calls)
+        return [self.step.message, *self.outputs.values()] if complete else []
 
 
-class Said(NamedTuple):
-    """What a model said, and the attempt of the task in which it did."""
+class Noted(OrderedDict[str, None]):
+    """Keys of the AI messages noted last."""
 
-    message: AIMessage
-    sent: Sequence[BaseMessage]  # What it answers; empty where the graph's state tells.
-    attempt: UUID
+    def note(self, key: str) -> None:
+        """Note one; the oldest is forgotten."""
+        self[key] = None
+        if len(self) > _NOTED:
+            self.popitem(last=False)
 
 
-@dataclass(slots=True, eq=False)
 class Conversation:
-    """One agent's message list, as far as it was seen."""
+    """One agent's message list, as far as it was seen. The caller holds its lock.
 
-    key: Key
-    reader: Reader
-    holder: Run | None = None  # The run with which its agent has ended.
-    steps: dict[str, Pending] = field(default_factory=dict)  # By the keys of their AI messages.
-    spoken: list[Said] = field(default_factory=list)  # The latest AI messages with calls.
-    # What is to be written into results, by call id, and whether the guard gave the result.
-    marks: dict[str | None, tuple[Mark, bool]] = field(default_factory=dict)
-    before: Mark | None = None  # What the next AI message is to say of the step before it.
-    # Where messages have no ids: the user's texts that AI messages answered alone, until their
-    # tools start; the text seen last; and the session in which one was all that a model was sent.
-    openings: dict[str, str] = field(default_factory=dict)
-    prompt: str = ""
-    prompted: UUID | None = None
-    lock: Any = field(default_factory=threading.RLock)
+    Attributes:
+        key: Its name.
+        reader: What is counted.
+        steps: The latest ones, by the keys of their AI messages.
+        spoken: The latest AI messages with calls.
+        before: What the next AI message is to say of the step before it.
+    """
 
-    @property
-    def is_at_work(self) -> bool:
-        """Whether the agent has not ended."""
-        return self.holder is not None and self.holder.is_open
+    def __init__(self, key: Key, gate: Gate, revealed: Noted) -> None:
+        """Start with nothing read; `revealed` holds the messages that any conversation has read."""
+        self.key = key
+        self.lock = threading.RLock()
+        self.steps: dict[str, Pending] = {}
+        self.spoken: list[Said] = []
+        self.before: Mark | None = None
+        self._gate = gate
+        self._revealed = revealed
+        # Where messages have no ids: the user's text seen last, and the session in which one was
+        # all that a model was sent.
+        self._prompt = ""
+        self._prompted: UUID | None = None
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Read from the beginning."""
+        self.reader = Reader(self._gate.options)
 
     @property
     def last(self) -> Pending | None:
@@ -145,144 +177,145 @@ class Conversation:
         steps = reversed(self.steps.values())
         return next((step for step in steps if call_id in step.call_ids), None)
 
-
-@dataclass(slots=True, eq=False)
-class Session:
-    """What is remembered while a session is open."""
-
-    begun: bool = False  # Whether its turn has begun.
-    # The keys of its conversations, by graph and by the tool call around.
-    agents: dict[tuple[str, str], Key] = field(default_factory=dict)
-    # How it ends before its next model call, and the error that says what for; the conversations
-    # in which calls were stopped since; the attempts in which agents gave the final message, with
-    # the signals; and whether the end was carried out.
-    ending: Outcome | None = None
-    loop: LoopDetectedError | None = None
-    seen: set[Key] = field(default_factory=set)
-    said: dict[tuple[str, str], tuple[UUID, Exception]] = field(default_factory=dict)
-    delivered: bool = False
-
-
-class _LastKeys(OrderedDict[str, None]):
-    """Keys of the AI messages noted last."""
-
-    def note(self, key: str) -> None:
-        self[key] = None
-        if len(self) > _NOTED:
-            self.popitem(last=False)
-
-
-class Conversations:
-    """The conversations and sessions of one handler. The caller holds the handler's lock."""
-
-    def __init__(self, new_reader: Callable[[], Reader], limit: int, runs: RunTree) -> None:
-        """Keep up to `limit` conversations whose agents are not at work."""
-        self.new_reader = new_reader
-        self._limit = limit
-        self._runs = runs
-        self._kept: OrderedDict[Key, Conversation] = OrderedDict()
-        self._sessions: dict[int, Session] = {}
-        self._loose: OrderedDict[str, Key] = OrderedDict()
-        # In whichever conversation: decided about, and read with results. What results revealed is
-        # emitted by the reader that comes first, since agents that hand over share messages.
-        self.decided = _LastKeys()
-        self.revealed = _LastKeys()
-
-    def find(self, key: Key | None) -> Conversation | None:
-        """Give a conversation if it is remembered."""
-        return None if key is None else self._kept.get(key)
-
-    def get(self, key: Key, run: Run, *, in_task: bool = False) -> Conversation:
-        """Give a conversation, a new one if need be, and keep it while the run's agent works."""
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = Conversation(key, self.new_reader())
-        self._kept.move_to_end(key)
-        if not kept.is_at_work:
-            kept.holder = self._runs.holder(run, in_task=in_task)
-            if kept.holder is not None:
-                kept.holder.holds = (*kept.holder.holds, key)
-        over = len(self._kept) - self._limit
-        if over > 0:
-            idle = [one for one, old in self._kept.items() if not old.is_at_work and one != key]
-            for one in idle[:over]:
-                del self._kept[one]
-        if run.ns:
-            scope = f"{run.ns}|" if in_task else run.scope
-            self.session(run.session).agents[(scope, run.around)] = key
-        return kept
-
-    def session(self, session_id: UUID) -> Session:
-        """Give what is remembered of a session."""
-        found = self._sessions.get(session_id.int)
-        if found is None:
-            if len(self._sessions) >= _SESSIONS and self._runs.get(session_id) is None:
-                stale = [number for number in self._sessions if not self._runs.has(number)]
-                for number in stale[: len(self._sessions) - _SESSIONS + 1]:
-                    del self._sessions[number]
-            found = self._sessions[session_id.int] = Session()
-        return found
-
-    def known_session(self, session_id: UUID) -> Session | None:
-        """Give what is remembered of a session, `None` without anything."""
-        return self._sessions.get(session_id.int)
-
-    def end(self, run: Run) -> None:
-        """Let go of what is over with a run."""
-        self._sessions.pop(run.id.int, None)
-        for key in run.holds:
-            kept = self._kept.get(key)
-            if kept is None or kept.is_at_work:
-                continue
-            kept.spoken.clear()
-            if key[0] == "session":
-                del self._kept[key]  # Nobody comes back to it.
-
-    def hear(self, kept: Conversation, said: Said) -> None:
+    def hear(self, said: Said) -> None:
         """Remember an AI message until its tools start, however many tasks are at work at once."""
-        kept.spoken.append(said)
-        if len(kept.spoken) > _STEPS:
-            old, new = kept.spoken[:-_STEPS], kept.spoken[-_STEPS:]
-            kept.spoken = [one for one in old if self._runs.get(one.attempt) is not None] + new
+        old, new = self.spoken[:-_STEPS], self.spoken[-_STEPS:]
+        self.spoken = [*(one for one in old if one.attempt.is_open), *new, said]
 
-    def follow(self, message: AIMessage, key: Key) -> None:
-        """Note in which loop written by hand an AI message was made."""
-        self._loose.update(dict.fromkeys(_names_of(message), key))
-        while len(self._loose) > _LOOSE * _STEPS:
-            self._loose.popitem(last=False)
+    # --- Reading ----------------------------------------------------------------------------
 
-    def loop_of(self, messages: Sequence[BaseMessage]) -> Key | None:
-        """Find the loop written by hand that a model's messages belong to."""
-        said = (message for message in reversed(messages) if isinstance(message, AIMessage))
-        names = (name for message in said for name in _names_of(message))
-        return next((self._loose[name] for name in names if name in self._loose), None)
+    def step_of_call(self, place: Place, run: Run) -> Pending:
+        """Give the step of a call that starts.
 
-    def loop_with(self, call: Mapping[str, Any]) -> Key | None:
-        """Find the loop written by hand in which a model has made a call."""
-        if call["id"]:
-            return self._loose.get(f"call {call['id']}")
-        for key in list(OrderedDict.fromkeys(reversed(self._loose.values())))[:_LOOSE]:
-            kept = self._kept.get(key)
-            if kept is not None and any(call_in(said.message, call) for said in kept.spoken):
-                return key
+        What stands before it is read, unless it is in the graph's state: the gate reads that.
+        """
+        message = place.messages[place.at]
+        pending = self.steps.get(key_of(message))
+        question = pending.question if pending is not None else None
+        if question is not None and question.is_replayed_by(run):
+            self.start_again()
+            pending = None
+        if pending is not None and (message.id or pending.step.index == place.at):
+            return pending
+        before = place.messages[: place.at]
+        if not place.in_state:
+            self._read_before(place, before, run)
+        elif not self.begin_turn(run, before):
+            self.renew(before)
+        caller = run.above.id if place.direct and run.above is not None else None
+        step = step_at(place.messages, place.at)
+        return self.add(Pending(step, place.messages, caller, place.in_state))
+
+    def _read_before(self, place: Place, before: Sequence[BaseMessage], run: Run) -> None:
+        """Read what stands before a step that is not in a graph's state."""
+        if place.prompt:
+            self._read_prompt(place.prompt)
+        results = self.last.results() if self.last is not None else None
+        if results and self.reader.counts.last == key_of(results[0]):
+            self._gate.read(self.reader, results)  # No message list tells what its tools gave.
+        if not place.direct:
+            self.read(before)
+            return
+        # A graph that shows no messages begins a turn where it is called again.
+        fresh = self._prompted not in {None, run.session.id} and run.resume is MISSING
+        if run.ns and fresh:
+            self.reader.start_turn()
+        self._prompted = run.session.id
+
+    def begin_turn(self, run: Run, messages: Sequence[BaseMessage]) -> bool:
+        """Begin a turn where a graph's run was started with an input; tells whether it did."""
+        session = run.session
+        if session.begun or not run.ns or run.scope or run.around:
+            return False
+        session.begun = True
+        if session.has_input:
+            self._gate.start_run(self.reader, messages)
+        else:
+            self._catch_up(messages)
+        return session.has_input
+
+    def _catch_up(self, messages: Sequence[BaseMessage]) -> None:
+        """Read what stands before the last step of a resumed run, which may have begun elsewhere.
+
+        The input was not seen in this process, so that human messages begin a turn by themselves.
+        """
+        last = last_step(messages)
+        if last is not None and last.calls:
+            messages = messages[: last.index]
+            if key_of(last.message) == self.reader.counts.last:
+                return
+        by_run, self.reader.counts.by_run = self.reader.counts.by_run, False
+        self.read(messages)
+        self.reader.counts.by_run = by_run
+
+    def read(self, messages: Sequence[BaseMessage]) -> None:
+        """Read messages; where a history was taken back (a fork), from its beginning."""
+        last = next((key_of(one) for one in reversed(messages) if makes_calls(one)), "")
+        if last != self.reader.counts.last:
+            self.renew(messages)
+        if not self.reader.counts.last and last in self._revealed:
+            self.reader.read(messages)  # Another agent has read it, and what that revealed is out.
+        else:
+            self._gate.read(self.reader, messages)
+        self._revealed.note(last)
+
+    def renew(self, messages: Sequence[BaseMessage]) -> None:
+        """Start at the beginning where a history was taken back; one that was trimmed goes on."""
+        counts = self.reader.counts
+        gone = counts.first and counts.place(messages) is None
+        if gone and any(short(one.id or "") == counts.first for one in messages):
+            self.start_again()
+
+    def history(
+        self, run: Run, sent: Sequence[BaseMessage], state: Sequence[BaseMessage] | None
+    ) -> Sequence[BaseMessage] | None:
+        """Choose what a model call continues: the graph's state, or what the model is sent.
+
+        The state is whole where the prompt was trimmed, and free of the questions that a node
+        asks a model on the side, for which this is `None`. But a loop inside one node is not in it.
+        """
+        if state and (self.last is None or self.last.in_state):
+            place = self.reader.counts.place
+            if place(state) is not None or place(sent) is None:
+                return state
+        if any(map(makes_calls, sent)):
+            return self._with_ids(sent)
+        # No tool calls: the first prompt of a turn, a text agent's, or a question on the side.
+        human = next((one for one in reversed(sent) if is_users(one)), None)
+        if human is None:
+            return None
+        if human.id is not None:
+            return None if state else [human]
+        # Without an id only its text tells a new turn: a text agent's prompt grows.
+        if self._prompted == run.session.id:
+            run.prompt = str(human.text)
+        else:
+            self._prompted = run.session.id
+            self._read_prompt(str(human.text))
         return None
 
+    def _read_prompt(self, text: str) -> None:
+        """Take in a human text without an id, with which a person may have spoken."""
+        if self.reader.counts.recent and not text.startswith(self._prompt):
+            self.reader.start_turn()
+        self._prompt = text
 
-def _names_of(message: AIMessage) -> list[str]:
-    return [key_of(message), *(f"call {id_of(call)}" for call in calls_of(message))]
+    def _with_ids(self, sent: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+        """Put in the place of AI messages without ids what the model said with the same calls."""
+        if all(one.id or not isinstance(one, AIMessage) for one in sent):
+            return sent
+        said = [one.message for one in self.spoken]
+        said += [one.step.message for one in self.steps.values()]
+        by_calls = {_call_ids(one): one for one in said}
+        return [
+            one if one.id or not makes_calls(one) else by_calls.get(_call_ids(one), one)
+            for one in sent
+        ]
 
 
-def call_in(message: AIMessage, call: Mapping[str, Any]) -> str | None:
-    """Find a call in an AI message: by id, or by name and arguments where none came along.
-
-    Returns:
-        The call's id, `None` if the message makes no such call.
-    """
-    for made in message.tool_calls:
-        same = made.get("name") == call["name"] and made.get("args") == call["args"]
-        if made.get("id") == call["id"] if call["id"] else same:
-            return str(made.get("id"))
-    return None
+def is_users(message: BaseMessage) -> bool:
+    """Tell a message that a person may have written."""
+    return isinstance(message, HumanMessage) and not is_generated(message)
 
 
 def messages_in(outputs: Any) -> Iterator[BaseMessage]:
@@ -302,3 +335,7 @@ def messages_in(outputs: Any) -> Iterator[BaseMessage]:
 
 def _is_blocks(output: Any) -> bool:
     return type(output) is list and all(type(block) in {str, dict} for block in output)
+
+
+def _call_ids(message: BaseMessage) -> tuple[str | None, ...]:
+    return tuple(map(id_of, calls_of(message)))

@@ -15,29 +15,36 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_loopguard.adapters.conversations import Pending, Said, Session
-from langchain_loopguard.adapters.ending import end_run, ending_of, error_about, is_decided
-from langchain_loopguard.adapters.finding import StepFinder, can_ask, is_users
+from langchain_loopguard.adapters.conversations import Pending, Said, is_users
+from langchain_loopguard.adapters.finding import Conversations
 from langchain_loopguard.adapters.gate import Gate
-from langchain_loopguard.adapters.runs import RunTree
-from langchain_loopguard.adapters.writing import lend, take_back, write_marks, write_warnings
-from langchain_loopguard.langchain.errors import error_of_facts
-from langchain_loopguard.langchain.marks import Mark, with_mark
+from langchain_loopguard.adapters.runs import Ending, RunTree
+from langchain_loopguard.adapters.writing import ending_of, is_decided, take_back, write_warnings
+from langchain_loopguard.core.kinds import HANDOFF_KEY
+from langchain_loopguard.langchain.errors import error_of_facts, loop_error
+from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, with_mark
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
 from langchain_loopguard.langchain.outcome import CallOutcome, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
     from langchain_loopguard.adapters.conversations import Conversation
     from langchain_loopguard.adapters.runs import Run
-    from langchain_loopguard.core.decision import Decision
+    from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
 
-_HINTS = frozenset({"loop_guard", "readOnlyHint", "annotations"})
+_HINTS = frozenset({"loop_guard", "annotations", "readOnlyHint", "idempotentHint", HANDOFF_KEY})
 """Metadata of a tool's run in which a tool may declare what it is."""
+
+_NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
+_NOT_ASKED = (
+    "The calls had run already: a person could be asked only when the model was called again."
+)
+_BY_PERSON = "A person stopped the run."
+_NOT_FINISHED = "This was not finished: the run was ended because the same step was repeated."
 
 _BEFORE: Any = {"approve": "approved", "always": "approved"}
 _BEFORE |= {"refuse": "refused", "advise": "advised"}
@@ -46,199 +53,141 @@ _BEFORE |= {"refuse": "refused", "advise": "advised"}
 class Deciding:
     """Carries out what the gate decides about the steps of one handler."""
 
-    def __init__(
-        self,
-        options: Options,
-        *,
-        scope: str,
-        messages_key: str,
-        limit: int,
-        notify: Callable[[Decision], None] | None,
-    ) -> None:
+    def __init__(self, options: Options, scope: str, messages_key: str, limit: int) -> None:
         """Take the handler's options; nothing is seen yet."""
         self.gate = Gate(options, "callback")
-        self.gate.telemetry.notify = notify
         self._options = options
         self._key = messages_key
-        self._runs = RunTree()
-        self._finding = StepFinder(
-            self.gate, self._runs, scope=scope, messages_key=messages_key, limit=limit
-        )
-        self._table = self._finding.table
-        self._lock = threading.RLock()  # Guards the runs and the table.
+        self.runs = RunTree()
+        self._conversations = Conversations(self.gate, self.runs, scope=scope, limit=limit)
+        self._lock = threading.RLock()  # Guards the conversations' table.
 
-    # --- Chains ---------------------------------------------------------------------------
-
-    def chain_starts(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        metadata: Mapping[str, Any] | None,
-        inputs: Any,
-    ) -> None:
-        """Place a run; lend a node copies of results, into which warnings can be written."""
+    def end(self, run_id: UUID) -> Run | None:
+        """Forget a run that ended, and what is over with it; gives the run."""
         with self._lock:
-            run = self._runs.start(run_id, parent_run_id, metadata)
-            if not run.ns or type(inputs) is not dict:
-                self._runs.took(run, inputs)
-            elif run.attempt is run_id and self._options.on_detected != "observe":
-                kept = self._agent_of(run, self._table.known_session(run.session), around="")
-                warned = kept.reader.counts.warnings if kept is not None else ()
-                lend(run, inputs, self._key, warned)
-
-    def chain_ended(self, run_id: UUID, outputs: Any) -> Exception | None:
-        """Write marks into what the host is about to save; end a run that no model has ended."""
-        with self._lock:
-            session = self._table.known_session(run_id)
-            run = self._ended(run_id)
-            if run is not None and run.ns:
-                around = session or self._table.known_session(run.session)
-                kept = self._agent_of(run, around, around=run.around)
-                if kept is not None and kept.marks:
-                    write_marks(kept, outputs)
-        if run is None or session is None or session.ending is None or session.delivered:
-            return None
-        return session.loop if session.ending.next == "raise" else None
-
-    def _agent_of(self, run: Run, session: Session | None, *, around: str) -> Conversation | None:
-        key = session.agents.get((run.scope, around)) if session is not None else None
-        return self._table.find(key)
+            run = self.runs.end(run_id)
+            if run is not None and run.holds:
+                for one in (run, *self.runs.lost()):
+                    self._conversations.let_go(one)
+        if run is not None and run.lent:
+            take_back(run)
+        return run
 
     # --- Tools ----------------------------------------------------------------------------
 
-    def tool_starts(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        metadata: Mapping[str, Any] | None,
-        call: dict[str, Any],
-        *,
-        again: bool,
-    ) -> Exception | None:
+    def tool_starts(self, run: Run, call: dict[str, Any], *, again: bool) -> Exception | None:
         """Decide about a call that starts; gives what keeps it from running."""
+        state = self._state(run)
         with self._lock:
-            run = self._runs.start(run_id, parent_run_id, metadata)
-            state = self._finding.state(run) if not run.around else None
-            place = self._finding.of_call(run, call, state or (), again=again)
-            session = self._table.session(run.session)
+            place = self._conversations.of_call(run, call, state or (), again=again)
         kept = place.kept
         with kept.lock:
             if not _HINTS.isdisjoint(run.metadata):
                 tool = SimpleNamespace(name=call["name"], metadata=run.metadata)
                 kept.reader.declare([tool])
-            pending = self._finding.step_of_call(place, run, session)
-            run.is_tool, run.call_id, run.kept, run.pending = True, call["id"], kept, pending
-            if session.ending is not None and pending.outcome is None:
-                if kept.key in session.seen:  # Its model is not seen, so it can't end there.
-                    session.delivered = True
-                    return session.loop
-                session.seen.add(kept.key)
+            pending = kept.step_of_call(place, run)
+            run.call_id, run.kept, run.pending = call["id"], kept, pending
+            ending = run.session.ending
+            if ending is not None and pending.outcome is None:
+                if kept.key in ending.stopped:  # Its model is not seen, so it can't end there.
+                    ending.delivered = True
+                    return ending.error
+                ending.stopped.add(kept.key)
                 held = CallOutcome("replace", self._options.wording.stopped)
-                pending.settle(
-                    Outcome(session.ending.next, (held,) * len(pending.step.decided_calls))
-                )
+                calls = (held,) * len(pending.step.decided_calls)
+                pending.settle(Outcome(ending.outcome.next, calls))
             signal = self._decide(kept, pending, run)
-            return signal or self._hold_back(kept, pending, run, session)
+            return signal or self._hold_back(kept, pending, run)
 
-    def tool_ended(self, run_id: UUID, output: Any, status: str) -> None:
-        """Note what a tool gave, where no message list will tell."""
-        run = self._ended(run_id)
-        if run is None or run.kept is None or run.pending is None:
-            return
-        with run.kept.lock:
-            if run.kept.marks:
-                write_marks(run.kept, output)
-            if not run.pending.in_state:
-                run.pending.take(str(run.call_id), output, status)
+    def _state(self, run: Run) -> Sequence[BaseMessage] | None:
+        """Give the messages of the graph's state, `None` if it has none under this key.
 
-    def _hold_back(
-        self, kept: Conversation, pending: Pending, run: Run, session: Session
-    ) -> Exception | None:
+        Notes on the run what LangGraph knows of its task.
+        """
+        if not run.ns:
+            return None
+        from langchain_loopguard.adapters import _langgraph  # noqa: PLC0415 - loads LangGraph
+
+        task = _langgraph.running_task(run.ns, self._key)
+        if task is None:
+            return None
+        run.in_task, run.can_ask = True, task.is_saved
+        value = task.channel
+        # One is looked at: a long history is read at every model call.
+        is_list = isinstance(value, list | tuple) and value and isinstance(value[-1], BaseMessage)
+        return value if is_list else None
+
+    def _hold_back(self, kept: Conversation, pending: Pending, run: Run) -> Exception | None:
         """Make of what was decided what keeps one call from running, `None` if it runs."""
         outcome = pending.outcome
-        if outcome is None:
-            return None
-        mine = pending.by_id.get(run.call_id)
-        runs = outcome.next == "run" and any(one.do == "run" for one in outcome.calls)
+        if outcome is None or (outcome.next == "run" and not outcome.core):
+            return None  # Nearly every call.
+        mine = pending.outcome_of(run.call_id)
         if mine is None or mine.do != "replace":
             if outcome.core in {"approve", "always"}:
-                kept.marks[run.call_id] = Mark(approved=True), False
+                run.attempt.marks[run.call_id] = Mark(approved=True), False
             return None
-        loop = session.loop or error_about(pending, run)
-        ends = outcome.next in {"end", "raise"}
-        if not run.ns or (outcome.next == "raise" and not can_ask(run)):
-            return loop
-        if ends and session.ending is None:
-            session.ending, session.loop = outcome, loop
-            session.seen.add(kept.key)
-        advised = outcome.core == "advise"
-        kept.marks[run.call_id] = Mark(runs, advised, outcome.ends), True
+        ending = run.session.ending
+        error = ending.error if ending is not None else error_about(pending, run)
+        if not run.ns or (outcome.next == "raise" and not run.can_ask):
+            return error
+        if outcome.next in {"end", "raise"} and ending is None:
+            run.session.ending = Ending(outcome, error, {kept.key})
+        runs = outcome.next == "run" and any(one.do == "run" for one in outcome.calls)
+        mark = Mark(runs, outcome.core == "advise", outcome.ends)
+        run.attempt.marks[run.call_id] = mark, True
         from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
 
-        return RefusedCallError(loop, mine.text)
+        return RefusedCallError(error, mine.text)
 
     # --- Models ---------------------------------------------------------------------------
 
-    def model_starts(
-        self,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        metadata: Mapping[str, Any] | None,
-        sent: Sequence[BaseMessage],
-    ) -> Exception | None:
+    def model_starts(self, run: Run, sent: Sequence[BaseMessage]) -> Exception | None:
         """Read what a model call continues; gives what keeps the model from being called."""
+        if run.metadata.get("lc_source"):
+            return None  # A framework's own call of a model, to summarise for instance.
+        state = self._state(run)
         with self._lock:
-            run = self._runs.start(run_id, parent_run_id, metadata)
-            if run.metadata.get("lc_source"):
-                return None  # A framework's own call of a model, to summarise for instance.
-            session = self._table.session(run.session)
-            kept = run.kept = self._finding.of_model(run, sent)
-        if session.ending is not None:
-            return end_run(session, run, messages_key=self._key)
+            kept = run.kept = self._conversations.of_model(run, sent)
+        if run.session.ending is not None:
+            return self._end_run(run, run.session.ending)
         with kept.lock:
-            inner = run.ns + "|" in kept.key or bool(run.around)
-            state = None if inner else self._finding.state(run)
-            history = self._finding.history(kept, run, sent, state)
+            if run.ns + "|" in kept.key or run.around:
+                state = None
+            history = kept.history(run, sent, state)
             if history is not state:
                 run.sent = history if history is not None and len(history) == len(sent) else sent
             if history is None:
                 return None
             signal = None
-            if not self._finding.begin_turn(kept, run, session, history):
-                signal = self._late(kept, run, session, history)
+            if not kept.begin_turn(run, history):
+                signal = self._late(kept, run, history)
                 if signal is None:
-                    self._finding.read(kept, history)
-            if signal is None:
-                warnings = kept.reader.counts.warnings
-                node = self._runs.get(run.attempt)
-                write_warnings(run, node, sent, warnings, has_state=bool(state))
-        if signal is None and session.ending is not None:
-            signal = end_run(session, run, messages_key=self._key)
+                    kept.read(history)
+            warnings = kept.reader.counts.warnings
+            if signal is None and warnings:
+                write_warnings(run, sent, warnings, has_state=bool(state))
         return signal
 
-    def model_spoke(self, run_id: UUID, message: Any) -> None:
+    def model_spoke(self, run: Run, message: Any) -> None:
         """Remember an AI message with calls until its tools start.
 
         It is not counted yet: it may be a structured answer, or an attempt that is thrown away.
         """
-        run = self._ended(run_id)
-        kept = run.kept if run is not None else None
-        if run is None or kept is None or not isinstance(message, AIMessage):
+        kept = run.kept
+        if kept is None or not isinstance(message, AIMessage):
             return
         with self._lock:
             if kept.before is not None:
                 message.response_metadata = with_mark(message, kept.before).response_metadata
                 kept.before = None
-            if not makes_calls(message):
-                return
-            self._table.hear(kept, Said(message, run.sent, run.attempt))
-            if run.is_loose:
-                self._table.follow(message, kept.key)
-            if run.prompt:
-                kept.openings[key_of(message)] = run.prompt
+            if makes_calls(message):
+                kept.hear(Said(message, run.attempt, run.sent, run.prompt))
+                if run.is_loose:
+                    self._conversations.follow(message, kept)
 
     def _late(
-        self, kept: Conversation, run: Run, session: Session, history: Sequence[BaseMessage]
+        self, kept: Conversation, run: Run, history: Sequence[BaseMessage]
     ) -> Exception | None:
         """Decide about a last step that has its results although nobody has decided about it.
 
@@ -257,19 +206,18 @@ class Deciding:
         if pending is None:
             ending = ending_of(step)
             if ending is not None:  # It was to end in a process that has died.
-                session.ending, session.loop = ending, error_of_facts(ending.facts)
-                return self._end(session, kept, run)
-            if is_decided(step) or key_of(step.message) in self._table.decided:
+                error = error_of_facts(ending.facts)
+                return self._end_run(run, Ending(ending, error, {kept.key}))
+            if is_decided(step) or key_of(step.message) in self._conversations.decided:
                 return None
-            self._finding.read(kept, history[: step.index])
+            kept.read(history[: step.index])
             pending = kept.add(Pending(step, history, in_state=not run.sent))
         signal = self._decide(kept, pending, run)
         outcome = pending.outcome
         if signal is None and outcome is not None:
             ends = outcome.next in {"end", "raise"}
             if ends and not any(map(is_users, history[step.index :])):
-                session.ending, session.loop = outcome, error_about(pending, run)
-                return self._end(session, kept, run)
+                return self._end_run(run, Ending(outcome, error_about(pending, run), {kept.key}))
             if outcome.core and pending.step.late:
                 kept.before = Mark(before=_BEFORE[outcome.core])
         return signal
@@ -279,17 +227,41 @@ class Deciding:
     ) -> Pending | None:
         """Give a step that waits, `None` if it was decided elsewhere or its question was lost."""
         if is_decided(step):  # Another process has decided, and said so in the results.
-            kept.reader = self._table.new_reader()
+            kept.start_again()
             kept.steps.clear()
             return None
-        if pending.question is not None and run.ns not in pending.question.tasks:
+        if pending.question is not None and not pending.question.was_asked_in(run):
             self.gate.telemetry.stats.add("lost")  # It was asked in the tools, and swallowed.
             return None
         return pending
 
-    def _end(self, session: Session, kept: Conversation, run: Run) -> Exception:
-        session.seen.add(kept.key)
-        return end_run(session, run, messages_key=self._key)
+    def _end_run(self, run: Run, ending: Ending) -> Exception:
+        """End a run from its model call, where every earlier call has its result.
+
+        Each agent may say the final message once, again and again where its model is retried. One
+        whose model is called again all the same gets the error.
+        """
+        run.session.ending, tool = ending, run.tool
+        if tool is not None and run.ns:
+            tool.attempt.marks[tool.call_id] = Mark(ends=ending.outcome.ends), True
+            from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
+
+            return RefusedCallError(ending.error, _NOT_FINISHED)
+        ending.delivered = True
+        node = str(run.metadata.get("langgraph_node") or "")
+        agent = (run.scope, node)
+        attempt, signal = ending.said.get(agent, (run.attempt.id, None))
+        if ending.outcome.next == "end" and attempt == run.attempt.id:
+            if signal is None and run.in_task:
+                from langchain_loopguard.adapters.asking import say_last  # noqa: PLC0415
+
+                message = final_message(ending.outcome.final)
+                message.id = f"{SOURCE}-{run.id}"
+                signal = say_last(node, self._key, message)
+            if signal is not None:
+                ending.said[agent] = (attempt, signal)
+                return signal
+        return ending.error
 
     # --- The gate -------------------------------------------------------------------------
 
@@ -299,13 +271,12 @@ class Deciding:
         if pending.outcome is not None:
             return question.repeat(run) if question is not None else None
         ask = None
-        if can_ask(run):
+        if run.can_ask:
             from langchain_loopguard.adapters import asking  # noqa: PLC0415 - loads LangGraph
 
             ask = partial(asking.ask, pending, run)
-            leader = self._runs.get(run.session)
-            if leader is None or not leader.has_input:  # Else no other process can have asked.
-                question = pending.question = asking.find_question(pending, run)
+            if not run.session.has_input:  # Else no other process can have asked.
+                question = pending.question = asking.find_question(pending)
         blocked = question.blocks(run) if question is not None else None
         if blocked is not None:
             return blocked
@@ -313,38 +284,33 @@ class Deciding:
         step, messages = pending.step, pending.history
         try:
             if question is not None and question.payload is not None:
-                self._finding.read(kept, messages[: step.index])
+                kept.read(messages[: step.index])
                 kept.reader.recall(step, question.payload, caller)
             passed = self.gate.take(
                 kept.reader, step, messages, ask=ask, caller=caller, editable=False
             )
         except Exception as error:  # noqa: BLE001 - a signal, or a fault that is to be raised
             if pending.question is not None:
-                pending.question.attempts[run.attempt] = error
+                pending.question.attempts[run.attempt.id] = error
             return error
-        with self._lock:
-            self._table.decided.note(key_of(step.message))
+        self._conversations.decided.note(key_of(step.message))
         pending.decision = passed.decision if passed is not None else None
         pending.settle(passed.outcome if passed is not None else Outcome("run"))
         if pending.question is not None:
-            pending.question.answered_in = run.session
+            pending.question.answered_in = run.session.id
         return None
 
-    # --- Ends -----------------------------------------------------------------------------
 
-    def forget(self, run_id: UUID) -> None:
-        """Forget a run that ended without a result."""
-        self._ended(run_id)
-
-    def _ended(self, run_id: UUID) -> Run | None:
-        with self._lock:
-            run = self._runs.end(run_id)
-            if run is None:
-                return None
-            if run.lent:
-                take_back(run)
-            self._table.end(run)
-            if self._runs.are_many:
-                for lost in self._runs.forget_lost():
-                    self._table.end(lost)
-            return run
+def error_about(pending: Pending, run: Run) -> LoopDetectedError:
+    """Make the error that says what was found, and what the reader of it can do."""
+    decision, outcome = pending.decision, pending.outcome
+    if decision is None or outcome is None or not decision.findings:
+        return error_of_facts({"message": _BY_PERSON})
+    if outcome.asked and outcome.next == "end":
+        return loop_error(decision, _BY_PERSON)
+    if outcome.next == "raise":
+        return error_of_facts(outcome.facts)
+    if outcome.next == "end" and not run.ns:
+        return loop_error(decision, _NOT_ASKED if pending.step.late else _NO_GRAPH)
+    text = next((call.text for call in outcome.calls if call.text), "")
+    return loop_error(decision, text if outcome.next in {"model", "answer"} else "")

@@ -1,4 +1,4 @@
-"""What does a handler write into messages, and how does none of it change what a tool gave?
+"""What does a handler note in messages, and how does none of it change what a tool gave?
 
 Marks go into results that the host is about to save for the first time, so that they are saved
 with them or lost with them. They are metadata, which no model is sent.
@@ -17,26 +17,29 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from langchain_loopguard.adapters.conversations import messages_in
-from langchain_loopguard.langchain.marks import SOURCE, with_mark
+from langchain_loopguard.langchain.marks import SOURCE, mark_of, with_mark
 from langchain_loopguard.langchain.messages import with_warnings
+from langchain_loopguard.langchain.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.messages import BaseMessage
 
-    from langchain_loopguard.adapters.conversations import Conversation
     from langchain_loopguard.adapters.runs import Run
+    from langchain_loopguard.langchain.messages import MessageStep
 
 
-def lend(run: Run, inputs: dict[str, Any], key: str, warned: Collection[str]) -> None:
+def lend(run: Run, inputs: dict[str, Any], key: str) -> None:
     """Put copies of the last results into the `inputs` that a node is about to get.
 
-    Earlier results are copied where a warning stands at them: `warned` holds their ids.
+    Earlier results are copied where a warning stands at them.
     """
     messages = inputs.get(key)
     if type(messages) is not list:
         return
+    agent = run.above.agent if run.above is not None else None
+    warned = agent.reader.counts.warnings if agent is not None else ()
     copies: dict[int, ToolMessage] = {}
     are_last = True
     for at in range(len(messages) - 1, -1, -1):
@@ -49,33 +52,10 @@ def lend(run: Run, inputs: dict[str, Any], key: str, warned: Collection[str]) ->
         ):
             copies[at] = message.model_copy()
     if copies:
-        inputs[key] = [copies.get(at, one) for at, one in enumerate(messages)]
+        lent = inputs[key] = messages.copy()
+        for at, copy in copies.items():
+            lent[at] = copy
         run.lent = tuple((copy, copy.content) for copy in copies.values())
-
-
-def write_warnings(
-    run: Run,
-    node: Run | None,
-    sent: Sequence[BaseMessage],
-    warnings: Mapping[str, str],
-    *,
-    has_state: bool,
-) -> None:
-    """Write the turn's warnings, by the id of the result, into what a model is sent.
-
-    Where a graph's state may hold the same messages, only copies lent to `node` are written into.
-    """
-    lent = {id(copy): content for copy, content in (node.lent if node is not None else ())}
-    for message in sent if lent else ():
-        if id(message) in lent:
-            message.content = lent[id(message)]  # A model that is called again reads it once.
-    copies = with_warnings(sent, warnings) if warnings else None
-    for message, copy in zip(sent, copies or (), strict=False):
-        if copy is message or (has_state and id(message) not in lent):
-            continue
-        if id(message) not in lent:
-            run.lent = (*run.lent, (message, message.content))
-        message.content = copy.content
 
 
 def take_back(run: Run) -> None:
@@ -84,10 +64,42 @@ def take_back(run: Run) -> None:
         message.content = content
 
 
-def write_marks(kept: Conversation, outputs: Any) -> None:
+def write_warnings(
+    run: Run, sent: Sequence[BaseMessage], warnings: Mapping[str, str], *, has_state: bool
+) -> None:
+    """Write the turn's warnings, by the id of the result, into what a model is sent.
+
+    Where a graph's state may hold the same messages, only copies lent to the node are written into.
+    """
+    lent = {id(copy) for copy, _ in run.attempt.lent}
+    for message, copy in zip(sent, with_warnings(sent, warnings) or (), strict=False):
+        if copy is message or (has_state and id(message) not in lent):
+            continue
+        if id(message) not in lent:
+            run.lent = (*run.lent, (message, message.content))
+        message.content = copy.content
+
+
+def write_marks(run: Run, outputs: Any) -> None:
     """Write marks into the results among what a run of the host gives; they are its own objects."""
-    for message in messages_in(outputs):
-        if isinstance(message, ToolMessage) and message.tool_call_id in kept.marks:
-            mark, by_guard = kept.marks.pop(message.tool_call_id)
+    marks = run.attempt.marks
+    for message in messages_in(outputs) if marks else ():
+        if isinstance(message, ToolMessage) and message.tool_call_id in marks:
+            mark, by_guard = marks.pop(message.tool_call_id)
             kwargs = with_mark(message, mark).additional_kwargs
             message.additional_kwargs = {**kwargs, "lc_source": SOURCE} if by_guard else kwargs
+
+
+def is_decided(step: MessageStep) -> bool:
+    """Tell whether a step says that somebody has decided about it."""
+    marks = map(mark_of, (step.message, *step.results))
+    return step.held_back or any(mark.approved for mark in marks)
+
+
+def ending_of(step: MessageStep) -> Outcome | None:
+    """Read from the results of a step that the run was to end with it."""
+    ends = next((mark.ends for mark in map(mark_of, step.results) if mark.ends), None)
+    if not ends:
+        return None
+    how: Any = "raise" if ends["as"] == "raise" else "end"
+    return Outcome(how, final=str(ends.get("text", "")), facts=ends)

@@ -114,20 +114,6 @@ class Reader:
             self.start_turn()
         return revealed
 
-    def resume_run(self, messages: Sequence[BaseMessage]) -> Decision | None:
-        """Catch up with a run that may have begun in another process, where its start was seen.
-
-        What a user wrote meanwhile begins a turn as it does where nobody tells of runs.
-
-        Returns:
-            As `read`.
-        """
-        by_run, self.counts.by_run = self.counts.by_run, False
-        try:
-            return self.read(messages)
-        finally:
-            self.counts.by_run = by_run
-
     def start_turn(self) -> None:
         """Clear what is not previously flagged: a user spoke."""
         self.guard.start_turn()

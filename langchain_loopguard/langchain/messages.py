@@ -75,8 +75,10 @@ def caller_of(message: BaseMessage) -> str:
 
 def key_of(message: BaseMessage) -> str:
     """Name a message: by its id, else by the ids of its calls, else `""`."""
-    if message.id:
-        return short(str(message.id))
+    found = message.id
+    if found:
+        plain = type(found) is str and len(found) <= _LONGEST_ID and found.isascii()
+        return found if plain else short(str(found))
     ids = [id_of(call) or "" for call in calls_of(message)]
     return f"calls:{short(','.join(ids))}" if any(ids) else ""
 

@@ -107,6 +107,9 @@ class CallOutcome:
     args: Mapping[str, Any] | None = None
 
 
+_RUNS = CallOutcome("run")
+
+
 @dataclass(slots=True)
 class Outcome:
     """What is done about a step.
@@ -218,6 +221,8 @@ def decide(
     reply: Reply | None = None,
 ) -> Outcome:
     """Look a step up in the table; `mode` is what `resolve` gives, `reply` what a person said."""
+    if decision.action is Action.ALLOW and reply is None and not (step.late or step.unparsed):
+        return Outcome("run", (_RUNS,) * len(step.waiting))  # Nearly every step.
     if reply is not None and reply.kind == "decisions":
         reply = _without_runs(reply)
     row = _row(_FOUND[decision.action], mode, can_ask=can_ask, reply=reply)
@@ -284,8 +289,8 @@ def _calls(
     """Say what happens to each call; on a late step, what the model reads instead."""
     wording = options.wording
     if row.next in {"run", "ask"} and reply is None and not step.late:
-        runs = [CallOutcome("run") for _ in step.waiting]
-        return (*runs, *(CallOutcome("fail", wording.unparsed) for _ in step.unparsed)), ""
+        failed = (CallOutcome("fail", wording.unparsed),) * len(step.unparsed)
+        return (_RUNS,) * len(step.waiting) + failed, ""
     by_call = reply.calls if reply is not None else ()
     if reply is not None:
         text = reply.text or wording.declined

@@ -19,6 +19,8 @@ from tests.hosts import (
     Counter,
     ScriptedChatModel,
     agent_executor,
+    agent_graph,
+    ask,
     counting_tool,
     every_mode,
     functional_agent,
@@ -173,6 +175,34 @@ def test_turns_of_a_user_are_no_loop(same):
         text = "the weather?" if same else f"question {number}"
         messages = [*(messages if same else []), HumanMessage(text)]
         messages += [*made.invoke(messages, config), AIMessage("Rain.")]
+    assert ran.total == 9
+
+
+def test_turns_that_begin_in_another_process_are_no_loop():
+    ran = Counter()
+    graph = agent_graph(
+        repeating_model(times=1),
+        [counting_tool(ran)],
+        checkpointer=InMemorySaver(),
+        interrupt_before=["tools"],
+    )
+    one, other = thread("t", handler()), thread("t", handler())
+    for number in range(6):
+        graph.invoke(ask(f"question {number}"), one if number else other)
+        assert "__interrupt__" not in graph.invoke(None, other)
+    assert ran.total == 6
+
+
+def test_turns_of_a_user_within_one_run_are_no_loop():
+    # Nothing has an id, and one session holds all turns: only a new text tells of one.
+    ran = Counter()
+    made = lcel_chain(repeating_model(), [counting_tool(ran)])
+
+    def work(_):
+        for number in range(9):
+            made.invoke([HumanMessage(f"question {number}")])
+
+    RunnableLambda(work).invoke(None, {"callbacks": [handler()]})
     assert ran.total == 9
 
 

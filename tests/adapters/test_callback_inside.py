@@ -282,6 +282,34 @@ def test_an_agent_that_calls_its_model_by_other_means_is_asked_about_and_ends(on
     assert ran.total == 2
 
 
+def test_a_graph_without_messages_begins_a_turn_where_it_is_called_again():
+    ran = Counter()
+    tool = counting_tool(ran)
+    builder = StateGraph(dict)
+    builder.add_node("work", lambda state: {"said": tool.invoke({"q": "a"})})
+    builder.add_edge(START, "work")
+    graph, config = builder.compile(checkpointer=InMemorySaver()), thread("t", handler())
+    for number in range(9):
+        assert "__interrupt__" not in graph.invoke({"number": number}, config)
+    assert ran.total == 9
+
+
+def test_raise_ends_a_run_that_calls_no_model_again():
+    ran, model = Counter(), repeating_model()
+    builder = StateGraph(MessagesState)
+    builder.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node("tools", ToolNode([counting_tool(ran)]))
+    builder.add_edge(START, "agent")
+    builder.add_edge("agent", "tools")
+    builder.add_conditional_edges(
+        "tools", lambda state: END if state["messages"][-1].status == "error" else "agent"
+    )
+    graph = builder.compile(checkpointer=InMemorySaver())
+    with pytest.raises(LoopDetectedError):
+        graph.invoke(ask(), thread("t", handler(on_detected="raise")))
+    assert ran.total == 2
+
+
 def test_stop_ends_an_agent_that_owes_a_structured_answer():
     graph = agent_graph(
         repeating_model(),

@@ -22,8 +22,8 @@ from langgraph.types import Command
 
 from langchain_loopguard import LoopDetectedError
 from langchain_loopguard.adapters import runs
-from langchain_loopguard.adapters.conversations import Conversation, Session
-from langchain_loopguard.adapters.runs import Run
+from langchain_loopguard.adapters.conversations import Conversation
+from langchain_loopguard.adapters.runs import Run, Session
 from tests.adapters.handled import handler, left, once
 from tests.hosts import (
     Counter,

@@ -16,8 +16,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import tools_condition
 from langgraph.types import Command, Send
 
-from langchain_loopguard.adapters.conversations import Conversation, Session
-from langchain_loopguard.adapters.runs import Run
+from langchain_loopguard.adapters.conversations import Conversation
+from langchain_loopguard.adapters.runs import Run, Session
 from tests.adapters.handled import handler, left, once
 from tests.hosts import (
     GRAPHS,

@@ -62,18 +62,6 @@ def test_each_input_of_a_user_begins_a_turn(run):
     assert not any(talk.asked)
 
 
-def test_a_turn_that_began_in_another_process_is_seen_at_the_resume():
-    talk = Talk().human()
-    for _ in range(3):
-        talk.step(restart=False)
-    talk.messages += [AIMessage("Nothing.", id="end"), HumanMessage("Again.", id="new")]
-    talk.reader.resume_run(talk.messages)
-    for _ in range(3):
-        talk.step(restart=False)
-    assert not any(talk.asked)
-    assert talk.reader.counts.by_run
-
-
 def test_a_run_without_a_human_message_is_a_turn_too():
     talk = Talk().human()
     for number in range(12):

@@ -164,11 +164,12 @@ def crowd(guard: str, way: str, users: int, steps: int) -> Result:
 
 def left_of(handler: LoopGuardCallbackHandler, limit: int) -> dict[str, int]:
     """Count what a handler keeps when no run is under way, and should not."""
-    kept = handler._deciding._table
+    runs, kept = handler._deciding.runs, handler._deciding._conversations
     left = {
-        "runs": len(handler._deciding._runs._runs),
-        "sessions": len(kept._sessions),
-        "conversations over the limit": max(0, len(kept._kept) - limit),
+        "runs": len(runs._runs),
+        "runs that were not seen": len(runs._strangers),
+        "conversations at work": len(kept._working),
+        "conversations over the limit": max(0, len(kept._idle) - limit),
     }
     return {name: count for name, count in left.items() if count}
 

@@ -68,6 +68,6 @@ def test_a_handler_keeps_no_results_of_steps_that_are_done():
         kept = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(handler._deciding._table._kept) <= 1
+    assert len(handler._deciding._conversations._idle) <= 1
     # One answer may be kept, that of the batch that was last, beside what names the calls.
     assert kept < 4 * size
