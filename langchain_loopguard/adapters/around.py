@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage, ToolMessage
 
-    from langchain_loopguard.adapters.gate import Passed
+    from langchain_loopguard.adapters.gate import Decided
     from langchain_loopguard.langchain.history import Reader
 
 
@@ -144,21 +144,21 @@ class Around(GraphGuard):
         reader = self.gate.open(counts, messages)
         if reader is None:
             return None
-        passed = self.decide(reader, step, messages)
-        if passed is None:
+        decided = self.decide(reader, step, messages)
+        if decided is None:
             return None
-        outcome = passed.outcome
-        if passed.as_made or (outcome.next == "run" and passed.runs()):
-            return _Run(self, passed, reader, messages, self.for_tools(state, passed, messages))
+        outcome = decided.outcome
+        if decided.as_made or (outcome.next == "run" and decided.runs()):
+            return _Run(self, decided, reader, messages, self.for_tools(state, decided, messages))
         saved = self.gate.save(reader)
         if outcome.next == "answer" and self.wrap_up_model is not None and not step.late:
             return self.last_answer(
-                passed, messages, lambda said: self._output(said, saved, ends=True)
+                decided, messages, lambda said: self._output(said, saved, ends=True)
             )
-        added = self.added(passed, marks=False)
+        added = self.added(decided, marks=False)
         if outcome.next == "end":
             added.append(final_message(outcome.final))
-        written = self.written(passed, messages, added)
+        written = self.written(decided, messages, added)
         return self._output(written, saved, ends=outcome.next == "end")
 
     def _output(
@@ -176,29 +176,29 @@ class _Run(NamedTuple):
     """A step whose calls run, and the state that the tools node is called with."""
 
     guard: Around
-    passed: Passed
+    decided: Decided
     reader: Reader
     messages: list[BaseMessage]
     state: Any
 
     def leave(self, output: Any) -> Any:
         """Read the results, and give the node's output with the counts and what was added."""
-        guard, passed, step = self.guard, self.passed, self.passed.step
+        guard, decided, step = self.guard, self.decided, self.decided.step
         results = results_in(output, guard.messages_key)
         skipped = self._skipped(results, output)
         added: list[BaseMessage] = []
-        if not passed.as_made:
-            added = guard.added(passed, marks=is_nested())
+        if not decided.as_made:
+            added = guard.added(decided, marks=is_nested())
         history = self.messages
         if added or step.others:
-            own = [*step.results, *passed.results()]
-            history = [*history[: step.index], passed.message, *own]
+            own = [*step.results, *decided.results()]
+            history = [*history[: step.index], decided.message, *own]
         history = [*history, *results, *skipped]
         if results:
             guard.gate.read(self.reader, history)
         counts = guard.gate.save(self.reader, history)
         update: dict[str, Any] = {} if counts is None else {guard.state_key: counts}
-        written = [] if passed.as_made else guard.written(passed, self.messages, added)
+        written = [] if decided.as_made else guard.written(decided, self.messages, added)
         if written:
             update[guard.messages_key] = written
         if output is None or not update:
@@ -212,11 +212,11 @@ class _Run(NamedTuple):
 
     def _skipped(self, results: list[ToolMessage], output: Any) -> list[ToolMessage]:
         """Make results of the calls that tools which gave some have left out."""
-        if not results or len(results) == len(self.passed.outcome.calls) or leaves_graph(output):
+        if not results or len(results) == len(self.decided.outcome.calls) or leaves_graph(output):
             return []
         given = {result.tool_call_id for result in results}
-        missing = [call for call in self.passed.step.waiting if id_of(call) not in given]
-        text, runs = self.guard.gate.options.wording.skipped, self.passed.runs()
+        missing = [call for call in self.decided.step.waiting if id_of(call) not in given]
+        text, runs = self.guard.gate.options.wording.skipped, self.decided.runs()
         return [
             replacement(call, text, mark=Mark(skipped=True))
             for call in missing

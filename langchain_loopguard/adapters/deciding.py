@@ -120,11 +120,11 @@ class Deciding:
     def _hold_back(self, kept: Conversation, pending: Pending, run: Run) -> Exception | None:
         """Make of what was decided what keeps one call from running, `None` if it runs."""
         outcome = pending.outcome
-        if outcome is None or (outcome.next == "run" and not outcome.core):
+        if outcome is None or (outcome.next == "run" and not outcome.settle):
             return None  # Nearly every call.
         mine = pending.outcome_of(run.call_id)
         if mine is None or mine.do != "replace":
-            if outcome.core in {"approve", "always"}:
+            if outcome.settle in {"approve", "always"}:
                 run.attempt.marks[run.call_id] = Mark(approved=True), False
             return None
         ending = run.session.ending
@@ -134,7 +134,7 @@ class Deciding:
         if outcome.next in {"end", "raise"} and ending is None:
             run.session.ending = Ending(outcome, error, {kept.key})
         runs = outcome.next == "run" and any(one.do == "run" for one in outcome.calls)
-        mark = Mark(runs, outcome.core == "advise", outcome.ends)
+        mark = Mark(runs, outcome.settle == "advise", outcome.ends)
         run.attempt.marks[run.call_id] = mark, True
         from langchain_loopguard.adapters.asking import RefusedCallError  # noqa: PLC0415
 
@@ -218,8 +218,8 @@ class Deciding:
             ends = outcome.next in {"end", "raise"}
             if ends and not any(map(is_users, history[step.index :])):
                 return self._end_run(run, Ending(outcome, error_about(pending, run), {kept.key}))
-            if outcome.core and pending.step.late:
-                kept.before = Mark(before=_BEFORE[outcome.core])
+            if outcome.settle and pending.step.late:
+                kept.before = Mark(before=_BEFORE[outcome.settle])
         return signal
 
     def _still_waiting(
@@ -286,7 +286,7 @@ class Deciding:
             if question is not None and question.payload is not None:
                 kept.read(messages[: step.index])
                 kept.reader.recall(step, question.payload, caller)
-            passed = self.gate.take(
+            decided = self.gate.take(
                 kept.reader, step, messages, ask=ask, caller=caller, editable=False
             )
         except Exception as error:  # noqa: BLE001 - a signal, or a fault that is to be raised
@@ -294,8 +294,8 @@ class Deciding:
                 pending.question.attempts[run.attempt.id] = error
             return error
         self._conversations.decided.note(key_of(step.message))
-        pending.decision = passed.decision if passed is not None else None
-        pending.settle(passed.outcome if passed is not None else Outcome("run"))
+        pending.decision = decided.decision if decided is not None else None
+        pending.settle(decided.outcome if decided is not None else Outcome("run"))
         if pending.question is not None:
             pending.question.answered_in = run.session.id
         return None

@@ -47,7 +47,7 @@ class Ask(Protocol):
 
 
 @dataclass(slots=True)
-class Passed:
+class Decided:
     """A step that was decided about.
 
     Attributes:
@@ -70,7 +70,7 @@ class Passed:
     @property
     def approved(self) -> bool:
         """Whether a person let the step run."""
-        return self.outcome.core in {"approve", "always"}
+        return self.outcome.settle in {"approve", "always"}
 
     @property
     def as_made(self) -> bool:
@@ -216,7 +216,7 @@ class Gate:
         ask: Ask | None,
         caller: str = "",
         editable: bool = True,
-    ) -> Passed | None:
+    ) -> Decided | None:
         """Read what stands before a step, and decide about it.
 
         Args:
@@ -244,7 +244,7 @@ class Gate:
                 self.telemetry.stats.add("checked")
                 # Without a finding the calls run, in every mode.
                 outcome = decide(decision, step, mode="warn", can_ask=False, options=self.options)
-                return Passed(step, decision, outcome)
+                return Decided(step, decision, outcome)
             asked = reader.counts.asked_before(decision)
             mode, reply = resolve(self.options, Detected(decision, calls, can_ask, asked))
             outcome = decide(
@@ -280,7 +280,7 @@ class Gate:
             self.telemetry.emit(decision, outcome, is_new=reader.emit(decision, outcome.emit))
         except Exception as error:  # noqa: BLE001 - what was decided is carried out all the same
             self.fault(error)
-        return Passed(step, decision, outcome, edited)
+        return Decided(step, decision, outcome, edited)
 
     def save(self, reader: Reader, messages: Sequence[BaseMessage] = ()) -> dict[str, Any] | None:
         """Give the counts to be saved; the reader, which has read `messages`, is not used any more.

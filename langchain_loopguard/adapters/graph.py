@@ -29,7 +29,7 @@ from langchain_loopguard.adapters._langgraph import (
     replaces_by_id,
     running_channel,
 )
-from langchain_loopguard.adapters.gate import Gate, Passed
+from langchain_loopguard.adapters.gate import Decided, Gate
 from langchain_loopguard.langchain.errors import error_of_facts
 from langchain_loopguard.langchain.marks import (
     SOURCE,
@@ -120,7 +120,7 @@ class GraphGuard:
 
     def decide(
         self, reader: Reader, step: MessageStep, messages: list[BaseMessage]
-    ) -> Passed | None:
+    ) -> Decided | None:
         """Decide about a step; `None` after a fault.
 
         Raises:
@@ -129,41 +129,41 @@ class GraphGuard:
             InvalidResumeError: If the answer is none. The question stays open.
         """
         asks = can_ask()
-        passed = self.gate.take(reader, step, messages, ask=ask_person if asks else None)
-        if passed is not None and passed.outcome.next == "raise" and (step.late or not asks):
-            raise error_of_facts(passed.outcome.facts)
-        return passed
+        decided = self.gate.take(reader, step, messages, ask=ask_person if asks else None)
+        if decided is not None and decided.outcome.next == "raise" and (step.late or not asks):
+            raise error_of_facts(decided.outcome.facts)
+        return decided
 
-    def added(self, passed: Passed, *, marks: bool) -> list[BaseMessage]:
+    def added(self, decided: Decided, *, marks: bool) -> list[BaseMessage]:
         """List what is written into the history before the calls run, or in their place."""
-        replaced, results = passed.replaced(marks=marks), passed.results()
-        if marks and passed.outcome.core == "advise":
+        replaced, results = decided.replaced(marks=marks), decided.results()
+        if marks and decided.outcome.settle == "advise":
             results = [with_mark(one, Mark(advised=True)) for one in results]
         return [*(replaced if replaced and self.can_replace() else []), *results]
 
     def written(
-        self, passed: Passed, messages: list[BaseMessage], added: list[BaseMessage]
+        self, decided: Decided, messages: list[BaseMessage], added: list[BaseMessage]
     ) -> list[BaseMessage]:
         """Give the update of the messages: nothing may stand between calls and their results."""
-        step, runs = passed.step, passed.outcome.next == "run"
+        step, runs = decided.step, decided.outcome.next == "run"
         if step.others and (added or runs) and self.can_replace():
             whole = rewritten(messages, step, added, others_first=runs)
             return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *whole]
         return added
 
-    def for_tools(self, state: Any, passed: Passed, messages: list[BaseMessage]) -> Any:
+    def for_tools(self, state: Any, decided: Decided, messages: list[BaseMessage]) -> Any:
         """Give the state that a tools node is called with, which runs every call it sees.
 
         Returns:
             The state itself where it is to run them all.
         """
-        if passed.as_made:
+        if decided.as_made:
             return state
-        step, runs = passed.step, passed.runs()
-        everything = runs == {id_of(call) for call in calls_of(passed.message)}
-        if everything and passed.edited is None and not step.others:
+        step, runs = decided.step, decided.runs()
+        everything = runs == {id_of(call) for call in calls_of(decided.message)}
+        if everything and decided.edited is None and not step.others:
             return state
-        history = [*messages[: step.index], only_calls(passed.message, runs)]
+        history = [*messages[: step.index], only_calls(decided.message, runs)]
         return with_key(state, self.messages_key, history)
 
     def stopped_again(
@@ -179,13 +179,13 @@ class GraphGuard:
         stubs = [replacement(call, text) for call in step.open_calls]
         return [*stubs, final_message(step.message.text.strip() or str(ends.get("text", "")))]
 
-    def last_answer(self, passed: Passed, messages: list[BaseMessage], finish: Any) -> LastAnswer:
+    def last_answer(self, decided: Decided, messages: list[BaseMessage], finish: Any) -> LastAnswer:
         """Ask for a last answer, after the results that say that the calls were not run."""
-        results = passed.results()
-        history = [*messages[: passed.step.index + 1], *passed.step.results, *results]
+        results = decided.results()
+        history = [*messages[: decided.step.index + 1], *decided.step.results, *results]
 
         def done(said: Any) -> Any:
-            return finish([*results, _final(said, passed.outcome.final)])
+            return finish([*results, _final(said, decided.outcome.final)])
 
         return LastAnswer(history, done)
 

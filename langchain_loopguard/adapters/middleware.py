@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langgraph.runtime import Runtime
 
-    from langchain_loopguard.adapters.gate import Passed
+    from langchain_loopguard.adapters.gate import Decided
     from langchain_loopguard.langchain.telemetry import Count
     from langchain_loopguard.langchain.wording import Wording
     from langchain_loopguard.policy import LoopGuardPolicy
@@ -244,14 +244,14 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if reader is None:
             return None
         asks = can_ask()
-        passed = self._gate.take(reader, step, messages, ask=ask_person if asks else None)
+        decided = self._gate.take(reader, step, messages, ask=ask_person if asks else None)
         saved = self._gate.save(reader, messages)
         update: dict[str, Any] = {} if saved is None else {self.state_key: saved}
-        if passed is None:
+        if decided is None:
             return update or None
-        if passed.outcome.next == "raise" and (step.late or not asks):
-            raise error_of_facts(passed.outcome.facts)
-        return update if passed.as_made else {**update, **self._carried_out(passed, messages)}
+        if decided.outcome.next == "raise" and (step.late or not asks):
+            raise error_of_facts(decided.outcome.facts)
+        return update if decided.as_made else {**update, **self._carried_out(decided, messages)}
 
     @hook_config(can_jump_to=["model", "end"])
     async def aafter_model(
@@ -260,16 +260,16 @@ class LoopGuardMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """As `after_model`; there is nothing to wait for."""
         return self.after_model(state, runtime)
 
-    def _carried_out(self, passed: Passed, messages: Sequence[BaseMessage]) -> dict[str, Any]:
-        step, outcome = passed.step, passed.outcome
+    def _carried_out(self, decided: Decided, messages: Sequence[BaseMessage]) -> dict[str, Any]:
+        step, outcome = decided.step, decided.outcome
         update: dict[str, Any] = {}
         # The counts of an agent within a graph don't outlive its run.
-        marks = passed.approved and is_nested()
-        added: list[BaseMessage] = [*passed.replaced(marks=marks), *passed.results()]
+        marks = decided.approved and is_nested()
+        added: list[BaseMessage] = [*decided.replaced(marks=marks), *decided.results()]
         if outcome.next == "end":
             added.append(final_message(outcome.final))
             update["jump_to"] = "end"
-        elif outcome.next != "run" or not (passed.runs() or step.late):
+        elif outcome.next != "run" or not (decided.runs() or step.late):
             update["jump_to"] = "model"
         if step.others and (added or step.waiting):
             # Nothing may stand between the calls and their results.

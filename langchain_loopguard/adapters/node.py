@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
-    from langchain_loopguard.adapters.gate import Passed
+    from langchain_loopguard.adapters.gate import Decided
     from langchain_loopguard.langchain.history import Reader
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.telemetry import Count
@@ -171,13 +171,15 @@ class LoopGuardNode(NodeCallable):
             return Command(goto=self.tools_node if step.waiting else self.agent)
         if self._tools_ran(reader, step, known=bool(counts)):
             return self._read_results(reader, step, messages)
-        passed = guard.decide(reader, step, messages)
-        if passed is None:
+        decided = guard.decide(reader, step, messages)
+        if decided is None:
             return Command(goto=self.tools_node if step.waiting else self.agent)
         saved = guard.gate.save(reader, messages)
-        if passed.outcome.next == "answer" and guard.wrap_up_model is not None and not step.late:
-            return guard.last_answer(passed, messages, lambda said: self._go(self.end, said, saved))
-        return self._carry_out(state, passed, messages, saved, known=counts is not None)
+        if decided.outcome.next == "answer" and guard.wrap_up_model is not None and not step.late:
+            return guard.last_answer(
+                decided, messages, lambda said: self._go(self.end, said, saved)
+            )
+        return self._carry_out(state, decided, messages, saved, known=counts is not None)
 
     def _tools_ran(self, reader: Reader, step: MessageStep, *, known: bool) -> bool:
         """Tell whether the tools have run, so that only their results are to be read."""
@@ -192,15 +194,15 @@ class LoopGuardNode(NodeCallable):
     def _carry_out(
         self,
         state: Any,
-        passed: Passed,
+        decided: Decided,
         messages: list[BaseMessage],
         counts: dict[str, Any] | None,
         *,
         known: bool,
     ) -> Command[Any]:
-        guard, outcome = self._guard, passed.outcome
+        guard, outcome = self._guard, decided.outcome
         # Where no counts are saved the messages are all that the next reading has.
-        added = guard.added(passed, marks=not known)
+        added = guard.added(decided, marks=not known)
         goto: Any = self.agent
         if outcome.next == "end":
             goto = self.end
@@ -208,10 +210,10 @@ class LoopGuardNode(NodeCallable):
         elif outcome.next == "raise":
             # Once more here, when the results are saved.
             goto = str(get_config()["metadata"]["langgraph_node"])
-        elif outcome.next == "run" and passed.runs():
-            shown = guard.for_tools(state, passed, messages)
+        elif outcome.next == "run" and decided.runs():
+            shown = guard.for_tools(state, decided, messages)
             goto = self.tools_node if shown is state else Send(self.tools_node, shown)
-        return self._go(goto, guard.written(passed, messages, added), counts)
+        return self._go(goto, guard.written(decided, messages, added), counts)
 
     def _read_results(
         self, reader: Reader, step: MessageStep, messages: list[BaseMessage]

@@ -193,13 +193,13 @@ class Reader:
         """Note what becomes of a step with findings; `edited` holds calls that a person changed."""
         if outcome.asked and outcome.next != "end":  # After a stop no loop went on.
             self.counts.note_question(decision)
-        if outcome.core in {"approve", "always"}:
-            self.guard.approve(decision, always=outcome.core == "always")
+        if outcome.settle in {"approve", "always"}:
+            self.guard.approve(decision, always=outcome.settle == "always")
             self._decision = _allowed(decision.record)
-        elif outcome.core in {"refuse", "advise"}:
+        elif outcome.settle in {"refuse", "advise"}:
             self.guard.refuse(decision)
             self.counts.is_open = False
-            if outcome.core == "advise":
+            if outcome.settle == "advise":
                 self.start_turn()
         elif outcome.emit == "warned" and self.counts.is_new(decision, "model"):
             self.counts.pending = decision.to_model

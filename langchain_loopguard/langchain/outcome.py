@@ -40,7 +40,7 @@ Next = Literal["run", "ask", "model", "answer", "end", "raise"]
 """How a run goes on: the calls run, a person is asked, the model is called again, it is called
 again without tools, the run ends with a message, or in an error."""
 
-Tell = Literal["", "approve", "always", "refuse", "advise"]
+Settle = Literal["", "approve", "always", "refuse", "advise"]
 """What the core records, see `Reader.settle`. `advise` is a refusal that begins a turn."""
 
 Emit = Literal["", "observed", "warned", "asked", "approved", "refused", "stopped"]
@@ -56,7 +56,7 @@ class _Row(NamedTuple):
     reply: str
     """The reply's kind, `-` before there is one, `*` either."""
     next: Next
-    core: Tell
+    settle: Settle
     emit: Emit
     logged: bool
     """Whether it is logged as a warning, because no person hears of it otherwise."""
@@ -64,7 +64,7 @@ class _Row(NamedTuple):
 
 # fmt: off
 TABLE: tuple[_Row, ...] = tuple(_Row(*row) for row in (
-    # found   mode         can ask reply        next      core       emit        logged
+    # found   mode         can ask reply        next      settle     emit        logged
     ("none",  "*",         None,   "*",         "run",    "",        "",         False),
     ("*",     "observe",   None,   "*",         "run",    "",        "observed", True),
     ("warn",  "*",         None,   "*",         "run",    "",        "warned",   True),
@@ -118,7 +118,7 @@ class Outcome:
         next: How the run goes on.
         calls: What happens to each of `step.open_calls`; where all have a result already
             (`step.late`), to each of `step.calls`.
-        core: What `Reader.settle` tells the core.
+        settle: What `Reader.settle` records in the core.
         emit: What is emitted and counted, `""` for nothing.
         log: What is logged as a warning, `""` for nothing.
         late_text: What the model reads below the last result of a late step, through its next
@@ -131,7 +131,7 @@ class Outcome:
 
     next: Next
     calls: tuple[CallOutcome, ...] = ()
-    core: Tell = ""
+    settle: Settle = ""
     emit: Emit = ""
     log: str = ""
     late_text: str = ""
@@ -241,7 +241,7 @@ def decide(
     return Outcome(
         row.next,
         calls,
-        core=row.core,
+        settle=row.settle,
         emit=row.emit,
         log=f"{log}\n{NOBODY_TO_ASK}" if nobody and decision.action is Action.ASK else log,
         late_text=late_text,

@@ -45,7 +45,7 @@ def test_the_table_in_every_case():
             and row.reply in {kind, "*"}
         )
         used.add(row)
-        assert (got.next, got.core, got.emit) == row[4:7]
+        assert (got.next, got.settle, got.emit) == row[4:7]
         assert bool(got.log) is row.logged
         runs = got.next in {"run", "ask"}
         assert len(got.runs(STEP.open_calls)) == (2 if runs else 0)
@@ -64,7 +64,7 @@ def test_the_table_in_every_case():
 @pytest.mark.parametrize("action", [Action.WARN, Action.ASK, Action.STOP])
 def test_observe_holds_nothing_back_and_ends_nothing(action):
     got = outcome(action, "observe")
-    assert (got.next, got.core, got.final, got.late_text) == ("run", "", "", "")
+    assert (got.next, got.settle, got.final, got.late_text) == ("run", "", "", "")
 
 
 def test_where_nobody_can_be_asked_the_run_ends_and_the_log_says_how_to_be_asked():
@@ -88,7 +88,7 @@ def test_each_call_gets_what_the_person_decided():
 def test_decisions_in_which_nothing_runs_are_advice():
     calls = (CallReply("refuse"), CallReply("respond", "42"))
     got = outcome(reply=Reply("decisions", calls=calls))
-    assert (got.next, got.core) == ("model", "advise")
+    assert (got.next, got.settle) == ("model", "advise")
     assert [message.status for message in got.messages(STEP.open_calls)] == ["error", "success"]
 
 
