@@ -1,7 +1,8 @@
 """A tool-call loop detector for LangChain and LangGraph agents.
 
 The core loads at once. The adapters load when their name is first used, because
-`langgraph.graph` and `langchain.agents` take longer to import than everything here together.
+`langgraph.graph` and `langchain.agents` take longer to import than everything here together; so
+does the seed's detector, which nothing else needs.
 """
 
 from __future__ import annotations
@@ -14,10 +15,6 @@ from langchain_loopguard.core.decision import Action, Decision, Finding
 from langchain_loopguard.core.errors import GuardStateError, LoopDetectedError
 from langchain_loopguard.core.guard import LoopGuard
 from langchain_loopguard.policy import LoopGuardPolicy, PolicyFileError
-from langchain_loopguard.seed.detector import BatchRecord, LoopDetector, RepeatOutcome
-from langchain_loopguard.seed.observation import is_costly_batch, is_observation_batch
-from langchain_loopguard.seed.results import hash_results
-from langchain_loopguard.seed.signature import batch_signature, call_signature
 
 if TYPE_CHECKING:
     from langchain_loopguard.adapters.callback import LoopGuardCallbackHandler
@@ -26,6 +23,10 @@ if TYPE_CHECKING:
     from langchain_loopguard.adapters.subagents import guard_subagents
     from langchain_loopguard.adapters.wiring import add_loop_guard, guard_stats
     from langchain_loopguard.langchain.errors import InvalidResumeError
+    from langchain_loopguard.seed.detector import BatchRecord, LoopDetector, RepeatOutcome
+    from langchain_loopguard.seed.observation import is_costly_batch, is_observation_batch
+    from langchain_loopguard.seed.results import hash_results
+    from langchain_loopguard.seed.signature import batch_signature, call_signature
 
 __all__ = [
     "Action",
@@ -64,6 +65,14 @@ except PackageNotFoundError:  # A copy of the files that was never installed.
 # nothing beyond the package's own dependencies).
 _LATER: dict[str, tuple[str, str | None]] = {
     "InvalidResumeError": ("langchain_loopguard.langchain.errors", None),
+    "BatchRecord": ("langchain_loopguard.seed.detector", None),
+    "LoopDetector": ("langchain_loopguard.seed.detector", None),
+    "RepeatOutcome": ("langchain_loopguard.seed.detector", None),
+    "batch_signature": ("langchain_loopguard.seed.signature", None),
+    "call_signature": ("langchain_loopguard.seed.signature", None),
+    "hash_results": ("langchain_loopguard.seed.results", None),
+    "is_costly_batch": ("langchain_loopguard.seed.observation", None),
+    "is_observation_batch": ("langchain_loopguard.seed.observation", None),
     "LoopGuardCallbackHandler": ("langchain_loopguard.adapters.callback", None),
     "LoopGuardMiddleware": ("langchain_loopguard.adapters.middleware", "langchain"),
     "LoopGuardNode": ("langchain_loopguard.adapters.node", "langgraph"),
@@ -77,7 +86,7 @@ _HOSTS = {"langchain", "langgraph"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load an adapter, or an error of one, when its name is first used.
+    """Load an adapter, or a part of the seed, when its name is first used.
 
     Raises:
         AttributeError: If the package has no such name.

@@ -59,6 +59,12 @@ def test_importing_the_package_loads_no_adapter() -> None:
     assert not loaded & {f"langchain_loopguard.{name}" for name in ("adapters", "langchain", "cli")}
 
 
+def test_the_seeds_hash_is_loaded_where_the_seed_is_used() -> None:
+    code = "from langchain_loopguard import LoopGuardPolicy; LoopGuardPolicy()"
+    assert "fnv_c" not in modules_after(code)
+    assert "fnv_c" in modules_after("from langchain_loopguard import LoopDetector")
+
+
 def test_the_core_imports_nothing_of_the_host() -> None:
     code = (
         "import importlib, pkgutil, sys\n"

@@ -9,12 +9,12 @@ from langchain_loopguard.langchain.options import Options
 from tests.langchain.made import LOOK, result, said
 
 
-class Waiting(Exception):
+class WaitingError(Exception):
     """The run waits for a person."""
 
 
 def waits(*_):
-    raise Waiting
+    raise WaitingError
 
 
 def test_a_step_that_is_taken_again_with_its_answer_counts_once_and_keeps_its_result():
@@ -24,7 +24,7 @@ def test_a_step_that_is_taken_again_with_its_answer_counts_once_and_keeps_its_re
         messages += [said(number, LOOK), result(number)]
     messages.append(said(5, LOOK))
     step = last_step(messages)
-    with pytest.raises(Waiting):
+    with pytest.raises(WaitingError):
         gate.take(reader, step, messages, ask=waits)
     assert gate.take(reader, step, messages, ask=lambda *_: "continue").approved
     gate.read(reader, [*messages, result(5)])
