@@ -25,8 +25,8 @@ from langchain_loopguard.replay.readers.base import (
     as_dict,
     call,
     located,
-    seconds_of,
 )
+from langchain_loopguard.replay.readers.costs import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
