@@ -20,7 +20,7 @@ from langchain_loopguard.adapters.finding import Conversations
 from langchain_loopguard.adapters.gate import Gate
 from langchain_loopguard.adapters.runs import Ending, RunTree
 from langchain_loopguard.adapters.writing import ending_of, is_decided, take_back, write_warnings
-from langchain_loopguard.core.kinds import HANDOFF_KEY
+from langchain_loopguard.core.kinds import DECLARED_IN
 from langchain_loopguard.langchain.errors import error_of_facts, loop_error
 from langchain_loopguard.langchain.marks import SOURCE, Mark, final_message, with_mark
 from langchain_loopguard.langchain.messages import key_of, last_step, makes_calls
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from langchain_loopguard.core.errors import LoopDetectedError
     from langchain_loopguard.langchain.messages import MessageStep
     from langchain_loopguard.langchain.options import Options
-
-_HINTS = frozenset({"loop_guard", "annotations", "readOnlyHint", "idempotentHint", HANDOFF_KEY})
-"""Metadata of a tool's run in which a tool may declare what it is."""
 
 _NO_GRAPH = "The calls were not run. There is no graph here that could ask a person and wait."
 _NOT_ASKED = (
@@ -82,7 +79,7 @@ class Deciding:
             place = self._conversations.of_call(run, call, state or (), again=again)
         kept = place.kept
         with kept.lock:
-            if not _HINTS.isdisjoint(run.metadata):
+            if not DECLARED_IN.isdisjoint(run.metadata):
                 tool = SimpleNamespace(name=call["name"], metadata=run.metadata)
                 kept.reader.declare([tool])
             pending = kept.step_of_call(place, run)

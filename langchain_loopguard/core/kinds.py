@@ -69,8 +69,14 @@ _OF_NAME = {name: kind for kind, names in NAMES.items() for name in names.split(
 HANDOFF = "transfer_to_"
 """How LangGraph's swarm and supervisor and OpenAI's agents name a tool that hands over."""
 
-HANDOFF_KEY = "__handoff_destination"
+_HANDOFF_KEY = "__handoff_destination"
 """The key of a tool's `metadata` in which swarm and supervisor say where it hands over to."""
+
+_HINTS = {"readOnlyHint": "read_only", "idempotentHint": "idempotent"}
+"""MCP's hints -> the fields that they are."""
+
+DECLARED_IN = frozenset({"loop_guard", "annotations", _HANDOFF_KEY, *_HINTS})
+"""The keys of a tool's `metadata` in which it may declare what it is."""
 
 
 @lru_cache(maxsize=1024)
@@ -91,11 +97,10 @@ def _true(*fields: str) -> dict[str, Any]:
     return dict.fromkeys(fields, True)
 
 
-def declared_kind(name: str, metadata: Mapping[str, Any] | None) -> ToolKind | None:
-    """Read what a tool declares of itself.
+def declared_traits(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read what a tool declares of itself, as fields of `ToolKind`.
 
     Args:
-        name: The tool's name, for what the declaration leaves open.
         metadata: The LangChain tool's `metadata`. Read are MCP's `readOnlyHint` and
             `idempotentHint` (at the top or under `annotations`), LangGraph's destination of a
             handoff, and `{"loop_guard": {…}}` with a boolean for `read_only`, `changing`,
@@ -103,25 +108,33 @@ def declared_kind(name: str, metadata: Mapping[str, Any] | None) -> ToolKind | N
             for `identity`, a whole number from 1 for `limit`.
 
     Returns:
-        The kind, `None` when nothing is declared. Values of another type count as not declared.
+        The fields that are declared. Values of another type count as not declared.
     """
     # The types are asked, not the values: a value may lie about its class, or raise when asked.
     if type(metadata) is not dict:
-        return None
+        return {}
     found: dict[str, Any] = {}
     annotations = metadata.get("annotations")
     for place in (metadata, annotations if type(annotations) is dict else {}):
-        for hint, field in (("readOnlyHint", "read_only"), ("idempotentHint", "idempotent")):
+        for hint, field in _HINTS.items():
             if type(place.get(hint)) is bool:
                 found[field] = place[hint]
-    if type(metadata.get(HANDOFF_KEY)) is str:
+    if type(metadata.get(_HANDOFF_KEY)) is str:
         found["handoff"] = True
     own = metadata.get("loop_guard")
-    if type(own) is dict:
-        found.update(_own_declaration(own))
-    if not found:
+    return {**found, **(_own_declaration(own) if type(own) is dict else {})}
+
+
+def declared_kind(name: str, metadata: Mapping[str, Any] | None) -> ToolKind | None:
+    """Make a kind of what a tool declares; its name says what that leaves open.
+
+    Returns:
+        The kind, `None` when nothing is declared.
+    """
+    traits = declared_traits(metadata)
+    if not traits:
         return None
-    kind = kind_of_name(name)._replace(**found)
+    kind = kind_of_name(name)._replace(**traits)
     return kind._replace(shell=False, changing=False) if kind.read_only else kind
 
 

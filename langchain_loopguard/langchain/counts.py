@@ -14,7 +14,7 @@ from xxhash import xxh3_64_hexdigest
 
 from langchain_loopguard.core import state as stored
 from langchain_loopguard.core.decision import Action
-from langchain_loopguard.core.kinds import HANDOFF_KEY, ToolKind
+from langchain_loopguard.core.kinds import declared_traits
 from langchain_loopguard.langchain.messages import key_of, short
 from langchain_loopguard.langchain.question import Asked
 
@@ -44,7 +44,7 @@ _LONGEST_NAME = 128
 _ARGUMENTS = 16
 """Arguments that a tool may name as those that identify a call."""
 _LARGEST = 2**53
-_HINTS = ("readOnlyHint", "idempotentHint")
+"""Of a limit; a larger number loses digits in some readers of JSON."""
 
 
 @dataclass
@@ -193,26 +193,14 @@ def _loops(decision: Decision) -> list[str]:
 
 
 def _declared(metadata: Any) -> dict[str, Any]:
-    """Copy what `core.kinds.declared_kind` reads of a tool's `metadata`."""
-    if type(metadata) is not dict:
-        return {}
-    hints = metadata.get("annotations")
-    found = {**(hints if type(hints) is dict else {}), **metadata}
-    kept: dict[str, Any] = {k: v for k, v in found.items() if k in _HINTS and type(v) is bool}
-    own = metadata.get("loop_guard")
-    own = {k: v for k, v in own.items() if _is_trait(k, v)} if type(own) is dict else {}
-    if type(metadata.get(HANDOFF_KEY)) is str:
-        own.setdefault("handoff", True)
-    return {**kept, **({"loop_guard": own} if own else {})}
-
-
-def _is_trait(name: Any, value: Any) -> bool:
-    if name == "identity":
-        names = value if type(value) in {list, tuple} and len(value) <= _ARGUMENTS else ()
-        return bool(names) and all(type(n) is str and len(n) <= _LONGEST_NAME for n in names)
-    if name == "limit":
-        return type(value) is int and 1 <= value < _LARGEST
-    return name in ToolKind._fields and type(value) is bool
+    """Keep what a tool declares, in JSON types and within bounds, as `metadata` would say it."""
+    traits = declared_traits(metadata)
+    names = list(traits.pop("identity", ()))
+    if names and len(names) <= _ARGUMENTS and all(len(name) <= _LONGEST_NAME for name in names):
+        traits["identity"] = names
+    if traits.get("limit", 0) > _LARGEST:
+        del traits["limit"]
+    return {"loop_guard": traits} if traits else {}
 
 
 def _digest(text: str) -> str:
